@@ -10,7 +10,7 @@ PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-spark tests docs docs-serve test-versions explore findings mutants lint types contracts compatibility bench clean
+.PHONY: help demo demo-spark test test-spark tests docs docs-serve test-versions explore findings simulate mutants lint types contracts compatibility bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -61,6 +61,9 @@ explore: $(READY) ## the property tests on new random examples, ten times as man
 
 findings: $(READY) ## every program that a review found wrong, and whether it is right (those on Ray: make test, on Spark: make test-spark)
 	$(BIN)/python -m pytest -q -p tests.findings.report -m 'finding and not ray and not spark'
+
+simulate: $(READY) ## real programs in the simulated cluster: 2,000 seeds, some five minutes
+	$(BIN)/python -m flinkpy.testing.simulation --programs --seeds 0:2000 -j 2
 
 mutants: $(READY) ## breaks each rule that matters, and says which tests notice
 	$(BIN)/python -m tests.mutants

@@ -1,9 +1,11 @@
-"""Dispatcher: accepts jobs, runs a JobMaster for each, answers the clients, and keeps the results of ended jobs."""
+"""Dispatcher: accepts jobs, runs a JobMaster for each, answers the clients, and keeps the results of ended jobs.
+
+A JobKeeper keeps jobs for the next Dispatcher, if there is to be one: each before its client is answered. """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -16,14 +18,24 @@ from flinkpy.actors.gateways import (
     JobOverview,
     JobResult,
     ResourceManagerGateway,
+    SavepointRequest,
+    SavepointStatus,
 )
+from flinkpy.actors.job_keeper import JobKeeper
+from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.errors import ProgramError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
+from flinkpy.core.options.checkpointing import RECOVERY_PATH
+from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stored_checkpoints import job_folder_of
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
 """A JobMaster calls it once, in any thread, when its job has ended."""
@@ -43,7 +55,7 @@ class JobMasterLike(Protocol):
     def stop(self) -> Future[None]: ...
 
 
-JobMasterFactory: TypeAlias = Callable[[JobGraph, OnTerminal], JobMasterLike]
+JobMasterFactory: TypeAlias = Callable[[JobGraph, OnTerminal, int], JobMasterLike]
 
 
 @dataclass
@@ -51,16 +63,6 @@ class RunningJob:
     name: str
     master: JobMasterLike
     gateway: Future[JobMasterGateway] | None = None
-
-
-@dataclass(frozen=True)
-class ArchivedJob:
-    result: JobResult
-    details: JobDetails
-
-    @property
-    def metrics(self) -> JobMetrics:
-        return JobMetrics(self.result.accumulators)
 
 
 @dataclass(frozen=True)
@@ -73,18 +75,22 @@ class DispatcherStatistics:
 class Dispatcher(LeadingEndpoint):
     """Accepts jobs and answers clients while it leads.
 
-    ``make_job_master(job_graph, on_terminal)`` builds a JobMaster on the same service; ``on_shut_down`` ends the
-    cluster.
+    ``make_job_master(job_graph, on_terminal, generation)`` builds a JobMaster on the same service; ``on_shut_down``
+    ends the cluster. With an ``inheritance`` it goes on with the jobs of the Dispatchers before it. ``prepare`` changes
+    each job that is submitted.
     """
 
     gateway = DispatcherGateway
+    CANCEL_AGAIN_S = 1.0
 
     def __init__(
         self, service: RpcService, make_job_master: JobMasterFactory, resource_manager: LeaderRetrievalService, *,
         name: str = "dispatcher", archive_size: int = 200, on_shut_down: Callable[[], None] = lambda: None,
-        election: LeaderElectionService | None = None,
+        election: LeaderElectionService | None = None, inheritance: Inheritance | None = None,
+        prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph, file_stores: Callable[[str], FileStore] = file_store_of,
     ) -> None:
         super().__init__(service, name, election)
+        self._prepare, self._keeper = prepare, JobKeeper(self, inheritance, file_stores)
         self._make_job_master, self._resource_manager = make_job_master, resource_manager
         self._managing = NO_LEADER  # the ResourceManager
         self._archive_size, self._on_shut_down = archive_size, on_shut_down
@@ -95,37 +101,61 @@ class Dispatcher(LeadingEndpoint):
 
     # -- submitting --------------------------------------------------------------------------------------------------------
 
-    def submit_job(self, job_graph: JobGraph) -> JobId:
+    async def submit_job(self, job_graph: JobGraph) -> JobId:
         job_id = job_graph.job_id
-        if job_id in self._jobs or job_id in self._archive:
-            return job_id  # the message was doubled, or the client repeats it because the answer was lost
-        if self._shutting_down is not None:
-            raise ProgramError("the cluster is shutting down and takes no more jobs")
-        _validate(job_graph)
-        master = self._make_job_master(job_graph, self._job_ended)
-        master.start()
-        self._jobs[job_id] = RunningJob(job_graph.name, master)
+        if job_id not in self._jobs and job_id not in self._archive:  # else the message was doubled, or its answer was lost
+            self._check_open()
+            _validate(job_graph)
+            _check_start(job_graph, self._jobs)
+            job_graph = self._prepare(job_graph)
+            await self._keep(job_graph)
+            if job_id not in self._jobs and job_id not in self._archive:
+                self._check_open()
+                self._start_job(job_graph)
         return job_id
 
-    def _job_ended(self, result: JobResult, details: JobDetails) -> None:
-        self.run_async(lambda: self._archive_job(result, details))
+    async def _keep(self, job_graph: JobGraph) -> None:
+        try:
+            await self._keeper.add(job_graph)
+        finally:
+            if self._shutting_down is not None:  # it has begun meanwhile, and waits for this
+                if job_graph.job_id not in self._jobs:  # unless a doubled message has started it
+                    self._keeper.forget(job_graph.job_id)
+                self._end_when_empty()
+
+    def _check_open(self) -> None:
+        if self._shutting_down is not None:
+            raise ProgramError("the cluster is shutting down and takes no more jobs")
+
+    def _start_job(self, job_graph: JobGraph, generation: int = 0) -> None:
+        def job_ended(result: JobResult, details: JobDetails) -> None:
+            self.run_async(lambda: self._archive_job(result, details))
+
+        master = self._make_job_master(job_graph, job_ended, generation)
+        master.start()
+        self._jobs[job_graph.job_id] = RunningJob(job_graph.name, master)
 
     def _archive_job(self, result: JobResult, details: JobDetails) -> None:
         job = self._jobs.pop(result.job_id, None)
         if job is None:
             return
-        self._archive[result.job_id] = ArchivedJob(result, details)
-        while len(self._archive) > self._archive_size:
-            self._archive.popitem(last=False)
+        self._add_to_archive(ArchivedJob(result, details))
+        self._keeper.cleaned(result.job_id)
         job.master.stop()
         for client in self._waiting.pop(result.job_id, ()):
             client.complete(result)
         self._end_when_empty()
 
+    def _add_to_archive(self, job: ArchivedJob) -> None:
+        self._archive[job.result.job_id] = job
+        while len(self._archive) > self._archive_size:
+            forgotten, _ = self._archive.popitem(last=False)
+            self._keeper.forget(forgotten)
+
     # -- queries -----------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self) -> list[JobOverview]:
-        running = [self._details(job_id) for job_id in self._jobs]
+        running = [self.spawn(self.request_job_details(job_id)) for job_id in self._jobs]
         found = [(await details).overview for details in running]
         ended = {job_id: job.details.overview for job_id, job in self._archive.items()}
         return [*(overview for overview in found if overview.job_id not in ended), *reversed(ended.values())]
@@ -138,13 +168,7 @@ class Dispatcher(LeadingEndpoint):
         except RpcError as error:
             return self._ended_meanwhile(job_id, error).result.state
 
-    def request_job_details(self, job_id: JobId) -> Future[JobDetails]:
-        return self._details(job_id)
-
-    def _details(self, job_id: JobId) -> Future[JobDetails]:
-        return self.spawn(self._ask_details(job_id))
-
-    async def _ask_details(self, job_id: JobId) -> JobDetails:
+    async def request_job_details(self, job_id: JobId) -> JobDetails:
         if job_id in self._archive:
             return self._archive[job_id].details
         try:
@@ -180,10 +204,34 @@ class Dispatcher(LeadingEndpoint):
     async def cancel_job(self, job_id: JobId) -> None:
         if job_id in self._archive:
             return
+        self._running(job_id)
+        await self._keeper.cancel(job_id)
+        if job_id in self._archive:  # it ended meanwhile
+            return
         try:
             await (await self._master_of(job_id)).cancel()
         except RpcError as error:
             self._ended_meanwhile(job_id, error)
+
+    async def _cancel_until_it_ends(self, job_id: JobId, is_kept: bool = False) -> None:
+        """For a job that nobody else cancels again. ``is_kept``: the store knows already that the job is cancelled."""
+        try:
+            if not is_kept:
+                await self._keeper.cancel(job_id)
+                is_kept = True
+            if job_id in self._jobs:
+                await (await self._master_of(job_id)).cancel()
+        except RpcError:
+            if job_id in self._jobs:
+                self.schedule_run_async(self.CANCEL_AGAIN_S, lambda: self.spawn(self._cancel_until_it_ends(job_id, is_kept)))
+
+    async def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> SavepointStatus:
+        if job_id in self._archive:
+            return self._archive[job_id].savepoint(request)
+        try:
+            return await (await self._master_of(job_id)).request_savepoint(request, wait_s)
+        except RpcError as error:
+            return self._ended_meanwhile(job_id, error).savepoint(request)
 
     async def request_cluster_overview(self) -> ClusterOverview:
         address, token = self._managing
@@ -220,15 +268,24 @@ class Dispatcher(LeadingEndpoint):
         if self._shutting_down is None:
             self._shutting_down = Future()
             for job_id in list(self._jobs):
-                self.spawn(self.cancel_job(job_id))
+                self.spawn(self._cancel_until_it_ends(job_id))
             self._end_when_empty()
         return self._shutting_down
 
     def _end_when_empty(self) -> None:
-        if self._shutting_down is not None and not self._jobs and self._shutting_down.complete(None):
-            self._on_shut_down()
+        if self._shutting_down is not None and not self._jobs and not self._keeper.is_adding and self._shutting_down.complete(None):
+            self._keeper.close_for_good().add_done_callback(lambda _: self._on_shut_down())
+
+    # -- leading -----------------------------------------------------------------------------------------------------------
 
     def on_leadership(self) -> None:
+        ended, running = self._keeper.start()
+        for job in ended:
+            self._add_to_archive(job)
+        for recovered in running:
+            self._start_job(recovered.graph, recovered.generation)
+            if recovered.is_cancelled:
+                self.spawn(self._cancel_until_it_ends(recovered.graph.job_id, is_kept=True))
         self._resource_manager.start(lambda leader: self.run_async(lambda: setattr(self, "_managing", leader)))
 
     def on_stop(self) -> Future[Any]:
@@ -238,6 +295,16 @@ class Dispatcher(LeadingEndpoint):
 
     def statistics(self) -> DispatcherStatistics:
         return DispatcherStatistics(len(self._jobs), len(self._archive), sum(map(len, self._waiting.values())))
+
+
+def _check_start(job_graph: JobGraph, running: Collection[JobId]) -> None:
+    """Refuses to start from a checkpoint of a job that runs here: that deletes it when it has a newer one, and goes back to it until then."""
+    path = read(job_graph.configuration, RECOVERY_PATH)
+    owner = None if path is None else JobId(job_folder_of(absolute(path)))
+    if owner in running:
+        raise ProgramError(
+            f"{path} belongs to job {owner}, which still runs and deletes its checkpoints: take a savepoint of the job, or stop it "
+            "with one, and start from that")
 
 
 def _validate(job_graph: JobGraph) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from flinkpy.actors.rpc.registration import RegistrationResponse
+from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
     AllocationId,
@@ -86,6 +87,29 @@ class JobMetrics:
 
 
 @dataclass(frozen=True)
+class SavepointRequest:
+    """For a savepoint, or with CHECKPOINT for a checkpoint out of turn. Whoever asks chooses ``trigger_id``, and asks as often as they like under
+    this id: the job takes one. ``directory`` is the folder in which the savepoint gets a folder of its own; None is the job's default."""
+
+    trigger_id: str
+    snapshot_type: SnapshotType = SnapshotType.SAVEPOINT
+    directory: str | None = None
+    format_type: SavepointFormatType = SavepointFormatType.NATIVE
+
+
+@dataclass(frozen=True)
+class SavepointStatus:
+    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``."""
+
+    trigger_id: str
+    is_over: bool = False
+    location: str | None = None
+    error: BaseException | None = None
+    acknowledged: int = 0
+    subtasks: int = 0  # 0: it has not begun
+
+
+@dataclass(frozen=True)
 class JobDetails:
     overview: JobOverview
     vertices: tuple[VertexDetails, ...]
@@ -93,6 +117,7 @@ class JobDetails:
     restarts: int = 0
     last_failure: str = ""  # that the job has survived, in words
     checkpoint_id: int | None = None  # of the newest that is complete
+    savepoints: tuple[SavepointStatus, ...] = ()  # that clients have asked for and that are over; the last few
 
 
 @dataclass(frozen=True)
@@ -105,6 +130,7 @@ class JobResult:
     runtime_ms: int
     error: BaseException | None = None
     accumulators: dict[str, Any] = field(default_factory=dict)
+    restarts: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,7 +214,7 @@ class SubmitAnswer:
 
 
 class DispatcherGateway(Protocol):
-    """For clients and the REST endpoint."""
+    """For clients and the REST endpoint. Every call can be repeated: a client whose JobManager has died makes it again at the next one."""
 
     def submit_job(self, job_graph: JobGraph) -> Future[JobId]:
         """Starts the job. Submitting it again starts nothing and returns the same id."""
@@ -208,7 +234,13 @@ class DispatcherGateway(Protocol):
         ...
 
     def cancel_job(self, job_id: JobId) -> Future[None]:
-        """Answered when the JobMaster has received the request. A job that has ended stays as it is."""
+        """Answered when the JobMaster has received the request; with high availability it holds for the next JobMaster, too. A job that has ended
+        stays as it is."""
+        ...
+
+    def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
+        """Asks for a savepoint, or, repeated under its ``trigger_id``, how it stands. Answered when it is over, at the latest after ``wait_s``. Keep
+        ``wait_s`` below the ask's timeout."""
         ...
 
     def request_cluster_overview(self) -> Future[ClusterOverview]: ...
@@ -285,6 +317,10 @@ class JobMasterGateway(Protocol):
     def request_status(self) -> Future[JobState]: ...
 
     def request_details(self) -> Future[JobDetails]: ...
+
+    def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
+        """As the Dispatcher's."""
+        ...
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered after the TaskExecutors have had a moment to report their latest counters."""

@@ -1,7 +1,8 @@
-"""From a failure to the first new record at the sink, on Ray: a worker is killed (``kill -9``), or a function raises.
+"""From a failure to the first new record at the sink, on Ray: a worker or the JobManager is killed (``kill -9``), or a
+function raises.
 
 A running sum of 100,000 keys in two workers, a checkpoint every 500 ms, otherwise default settings. A spare worker is
-one of a session that may have three slots, left by a job before. Each failure happens to a job of its own, because the
+that of ``slotmanager.redundant-taskmanager-num``. Each failure happens to a job of its own, because the
 pause before a restart grows with each failure of a job. All processes leave their times, of the machine's one monotonic
 clock, in a folder:
 
@@ -10,6 +11,10 @@ clock, in a folder:
     slots      until the last task's code is loaded where it runs: in a new worker, which must start, or in the same one
     restore    until the last task's functions are open
     output     until the sink gets a record that is new
+
+After the JobManager's death the first two are one:
+
+    start      until the new JobManager has taken the job over, and made its source's enumerator
 
 ``python -m benchmarks.recovery NAME=VALUE ...`` sets options of the job.
 """
@@ -26,7 +31,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,12 +43,19 @@ from flinkpy.connectors.source_api.source import Source
 from flinkpy.datastream import MapFunction, RuntimeContext, StreamExecutionEnvironment
 
 KEYS, RATE = 100_000, 20_000.0
-PARTS = ("notice", "pause", "slots", "restore", "output")
+ENDS = {"notice": "RESTARTING", "pause": "RUNNING"}
+ENDS_OF_MASTER = {"start": "enumerator"}
 TWO_WORKERS = {"cluster.id": "two", "slotmanager.number-of-slots.max": 2}
 AND_A_SPARE = {
     "cluster.id": "spare",
     "slotmanager.number-of-slots.max": 3,
+    "slotmanager.redundant-taskmanager-num": 1,
     "resourcemanager.taskmanager-timeout": "10 min",
+}
+COMES_BACK = {
+    "cluster.id": "back",
+    "slotmanager.number-of-slots.max": 2,
+    "high-availability.type": "filesystem",
 }
 WITHIN_S = 60.0
 Mark = tuple[float, str, int]  # when, what, in which process
@@ -89,6 +101,7 @@ class WatchedSource(DataGeneratorSource):
         log = logging.getLogger("flinkpy.jobmaster")
         log.setLevel(logging.INFO)
         log.handlers = [StateHandler(self._marks)]
+        self._marks.add("enumerator")
         return super().create_enumerator(context, checkpoint)
 
     def without_data(self) -> Source[Any]:
@@ -154,6 +167,13 @@ def kill_worker(marks: Marks) -> float:
     return time.monotonic()
 
 
+def kill_job_manager(marks: Marks) -> float:
+    """The process in which the job's states were marked last."""
+    process = next(process for _, what, process in reversed(marks.since(0)) if what == "enumerator")
+    os.kill(process, signal.SIGKILL)
+    return time.monotonic()
+
+
 def fail_task(marks: Marks) -> float:
     Path(f"{marks.folder}-fail").touch()
     eventually(lambda: any(what == "raised" for _, what, _ in marks.since(0)), "the failure")
@@ -178,7 +198,7 @@ def recovered(fail: Callable[[Marks], float], options: dict[str, Any]) -> dict[s
             eventually(lambda: any(Path(folder).glob(f"checkpoints/*/chk-{newest}/_metadata")), "a checkpoint")
             failed_at = fail(marks)
             eventually(lambda: is_recovered(marks, failed_at), "the recovery")
-            return parts_of(failed_at, marks.since(failed_at))
+            return parts_of(failed_at, marks.since(failed_at), ENDS_OF_MASTER if fail is kill_job_manager else ENDS)
         finally:
             job.cancel().result()
 
@@ -189,10 +209,9 @@ def is_recovered(marks: Marks, failed_at: float) -> bool:
     return names.count("opened") == 4 and names[-1] == "output"
 
 
-def parts_of(failed_at: float, marks: Sequence[Mark]) -> dict[str, float]:
-    times = [failed_at]
-    times.append(next(at for at, what, _ in marks if what == "RESTARTING"))
-    times.append(next(at for at, what, _ in marks if what == "RUNNING"))
+def parts_of(failed_at: float, marks: Sequence[Mark], ends: Mapping[str, str]) -> dict[str, float]:
+    """The seconds of each part. ``ends`` says of the first parts what is marked when they end."""
+    times = [failed_at, *(next(at for at, what, _ in marks if what == end) for end in ends.values())]
     first_loaded: dict[int, float] = {}
     for at, what, process in marks:
         if what == "loaded" and at >= times[-1]:
@@ -200,9 +219,8 @@ def parts_of(failed_at: float, marks: Sequence[Mark]) -> dict[str, float]:
     times.append(max(first_loaded.values()))
     times.append(max(at for at, what, _ in marks if what == "opened"))
     times.append(next(at for at, what, _ in marks if what == "output" and at >= times[1]))
-    return {part: max(0.0, end - begin) for part, begin, end in zip(PARTS, times, times[1:])} | {
-        "all": times[-1] - failed_at
-    }
+    parts = (*ends, "slots", "restore", "output")
+    return {part: max(0.0, end - begin) for part, begin, end in zip(parts, times, times[1:])} | {"all": times[-1] - failed_at}
 
 
 def start_workers(options: dict[str, Any]) -> None:
@@ -222,8 +240,8 @@ def measure(
 
     once()  # a warm-up
     runs = [once() for _ in range(rounds)]
-    medians = {part: statistics.median(run[part] for run in runs) for part in (*PARTS, "all")}
-    print(f"{name}: " + "  ".join(f"{part} {medians[part]:.2f}" for part in PARTS), flush=True)
+    medians = {part: statistics.median(run[part] for run in runs) for part in runs[0]}
+    print(f"{name}: " + "  ".join(f"{part} {medians[part]:.2f}" for part in medians if part != "all"), flush=True)
     print(f"    each run: {', '.join(format(run['all'], '.2f') for run in runs)} s", flush=True)
     reached = "reached" if medians["all"] <= target_s else "NOT REACHED"
     result = Comparison(
@@ -236,11 +254,13 @@ def measure(
 def main(options: dict[str, Any] | None = None) -> list[Comparison]:
     rounds = 2 if quick() else 5
     options = options or {}
-    with ray_cluster(cpus=6):
+    with ray_cluster(cpus=8), tempfile.TemporaryDirectory() as folder:
+        back = {**COMES_BACK, "high-availability.storageDir": folder}
         return [
             measure("a worker killed, no spare", 3.0, kill_worker, {**TWO_WORKERS, **options}, rounds),
             measure("a worker killed, a spare", 1.5, kill_worker, {**AND_A_SPARE, **options}, rounds),
             measure("a task fails", 1.5, fail_task, {**TWO_WORKERS, **options}, rounds),
+            measure("the JobManager killed", 5.0, kill_job_manager, {**back, **options}, rounds),
         ]
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from flinkpy.core.elements import Element, EndOfPartition
-from flinkpy.core.errors import FlinkpyError, PartitionNotFoundError, ProgramError
+from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition
+from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, ProgramError
 from flinkpy.core.ids import ResultPartitionId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.spill_file import SpillFile
 from flinkpy.network.partition import SubpartitionReader
 from flinkpy.network.partitioning.partitioners import ChannelSelector
-from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, HEADER_SIZE, Frame, decode_header, encode_header, own_copy
+from flinkpy.network.wire.frames import Frame, encode_header, stored_frame
 from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder
 from flinkpy.network.writer import PartitionWriter
 
@@ -80,6 +80,9 @@ class SubpartitionView:
         if reader is not None:
             reader.data_available()
 
+    def barrier_taken(self, checkpoint_id: int) -> None:
+        """Does nothing, because there are no barriers."""
+
     def release_subpartition(self) -> None:
         """Called when the reader needs no more; the result stays."""
         self.done, self.reader = True, None
@@ -132,11 +135,11 @@ class BlockingPartition:
 
     # -- writing -----------------------------------------------------------------------------------------------------------
 
-    def add_element(self, channel: int, element: Element, segments: int) -> bool:
+    def add_element(self, channel: int, element: Element, segments: int) -> None:
         """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be
         pickled, and ResourceUnavailableError if the disk fails."""
         if self.released:
-            return True
+            return
         frames, size = self.frames[channel], 0
         encoded = self._encoders[channel].encode(element)
         for number, part in enumerate(encoded, 1):
@@ -151,7 +154,30 @@ class BlockingPartition:
             if not self._unfinished:
                 self._encoders.clear()
                 self._on_finished(self)
+
+    @property
+    def has_room(self) -> bool:
         return True
+
+    def drop_waiting(self) -> None:
+        """Does nothing, because nothing waits."""
+
+    def add_barrier(self, barrier: CheckpointBarrier) -> None:
+        raise EngineError(f"{self} takes no barriers: a job with blocking results has no checkpoints")
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        """Nothing is overtaken, because there are no barriers."""
+        return []
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        return False
+
+    @property
+    def holds_ends(self) -> bool:
+        return False
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
+        """Does nothing, because there are no barriers."""
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
         """Does nothing, because there is always room."""
@@ -203,9 +229,7 @@ class BlockingPartition:
         if isinstance(data, tuple):
             assert self._file is not None
             data = self._file.read(*data)
-        header = decode_header(data)
-        payload = memoryview(data)[HEADER_SIZE:]
-        return Frame(*header, own_copy(payload) if header[1] & FLAG_OWN_BUFFER else payload)
+        return stored_frame(data)
 
     # -- the end -----------------------------------------------------------------------------------------------------------
 

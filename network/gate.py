@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
-from flinkpy.core.elements import Element, EndOfPartition
+from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition
+from flinkpy.graph.checkpoints import ChannelKey
+from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.flow.segments import LocalBufferPool
 from flinkpy.network.partition import ReadableSubpartition
 
@@ -19,8 +21,10 @@ from flinkpy.network.partition import ReadableSubpartition
 class InputChannel(ABC):
     """The elements of one producer for this gate, each with the segments that it holds."""
 
-    def __init__(self, gate: SingleInputGate, index: int) -> None:
-        self.gate, self.index = gate, index
+    owns_queue = True  # False: it is the producer's, whose barrier may overtake what is in it, the end too
+
+    def __init__(self, gate: SingleInputGate, index: int, key: ChannelKey) -> None:
+        self.gate, self.index, self.key = gate, index, key
         self.queue: deque[tuple[Element, int]] = deque()
         self.ready = self.blocked = self.finished = False
 
@@ -36,12 +40,17 @@ class InputChannel(ABC):
     def release_channel(self) -> None:
         """Called when the gate needs no more from this channel."""
 
+    def barrier_taken(self, checkpoint_id: int) -> None:  # most channels need not know
+        """Called when a barrier has left the queue."""
+
 
 class LocalInputChannel(InputChannel):
     """Reads a subpartition of the same process; its queue is the subpartition's own queue."""
 
-    def __init__(self, gate: SingleInputGate, index: int) -> None:
-        super().__init__(gate, index)
+    owns_queue = False
+
+    def __init__(self, gate: SingleInputGate, index: int, key: ChannelKey) -> None:
+        super().__init__(gate, index, key)
         self._subpartition: ReadableSubpartition | None = None
         self.released = False
 
@@ -52,6 +61,16 @@ class LocalInputChannel(InputChannel):
         subpartition.reader = self
         if self.queue:
             self.gate.channel_ready(self)
+            if type(self.queue[0][0]) is CheckpointBarrier:
+                self.gate.barrier_arrived(self.queue[0][0])
+
+    def barrier_available(self, barrier: CheckpointBarrier) -> None:
+        self.data_available()
+        self.gate.barrier_arrived(barrier)
+
+    def barrier_taken(self, checkpoint_id: int) -> None:
+        if self._subpartition is not None:
+            self._subpartition.barrier_taken(checkpoint_id)
 
     def data_available(self) -> None:
         if not self.ready:
@@ -88,6 +107,8 @@ class SingleInputGate:
         self._on_available: Callable[[], None] | None = None
         self._on_error: Callable[[BaseException], None] | None = on_error
         self._unfinished = 0
+        self._on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None] | None = None
+        self._logs: dict[int, ElementLog] = {}  # of the channels that are recorded
 
     def add_channel(self, channel: InputChannel) -> None:
         self.members.append(channel)
@@ -96,6 +117,10 @@ class SingleInputGate:
     @property
     def channels(self) -> int:
         return len(self.members)
+
+    @property
+    def finished(self) -> bool:
+        return self._unfinished == 0
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available
@@ -114,6 +139,8 @@ class SingleInputGate:
                 channel.ready = False
                 continue
             element, segments = queue.popleft()
+            if self._logs and channel.index in self._logs:
+                self._logs[channel.index].add(element)
             if queue:
                 ready.append(channel)
             else:
@@ -122,8 +149,12 @@ class SingleInputGate:
                 self._being_processed = channel, segments
             elif type(element) is EndOfPartition:
                 self._channel_finished(channel)
+            elif type(element) is CheckpointBarrier:
+                channel.barrier_taken(element.checkpoint_id)
             return channel.index, element
         return None
+
+    # -- barriers -----------------------------------------------------------------------------------------------------
 
     def block(self, channel: int) -> None:
         member = self.members[channel]
@@ -138,9 +169,41 @@ class SingleInputGate:
         if member.queue and not member.ready:
             self.channel_ready(member)
 
-    @property
-    def finished(self) -> bool:
-        return self._unfinished == 0
+    def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None:
+        self._on_barrier = on_barrier
+
+    def barrier_arrived(self, barrier: CheckpointBarrier) -> None:
+        """A barrier has come into a channel."""
+        if barrier.options.alignment_timeout_ms is not None and self._on_barrier is not None:
+            self._on_barrier(barrier)
+
+    def end_arrived(self, channel: InputChannel) -> None:
+        """The last element has come into a channel."""
+        if channel.index in self._logs and self._on_barrier is not None:
+            self._on_barrier(EndOfPartition())
+
+    def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
+        member = self.members[channel]
+        elements = [element for element, _ in member.queue]
+        for at, element in enumerate(elements):
+            if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id:
+                del member.queue[at]
+                member.barrier_taken(checkpoint_id)
+                return element, elements[:at]
+            if type(element) is EndOfPartition and member.owns_queue:
+                return element, elements[:at]
+        return None
+
+    def record(self, channel: int, log: ElementLog | None) -> None:
+        if log is None:
+            self._logs.pop(channel, None)
+        else:
+            self._logs[channel] = log
+
+    def source_of(self, channel: int) -> ChannelKey:
+        return self.members[channel].key
+
+    # -- the channels' calls ------------------------------------------------------------------------------------------
 
     def channel_ready(self, channel: InputChannel) -> None:
         """Puts a channel that has elements into the queue, unless it is in it already or blocked."""
@@ -160,7 +223,8 @@ class SingleInputGate:
 
     def release_gate(self) -> None:
         """Releases all channels and tells their producers. May be called more than once."""
-        self._on_error = self._on_available = None
+        self._on_error = self._on_available = self._on_barrier = None
+        self._logs.clear()
         self._ready.clear()
         self._being_processed = None
         for channel in self.members:

@@ -3,15 +3,18 @@ limited by the partition's pool.
 
 The reader of a subpartition is either a gate of the same process, which takes the objects themselves, or the
 producer's end of a connection. Elements that are written before there is a reader wait, as far as the pool allows.
+
+The partition owns all that was written and not read yet: the queues, and behind them the elements without room. So a
+barrier that overtakes goes to the front here, and what it passes is what the checkpoint must keep.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from flinkpy.core.elements import Element, RowBatch
+from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition, RowBatch
 from flinkpy.core.errors import PartitionNotFoundError
 from flinkpy.core.ids import ResultPartitionId
 from flinkpy.network.flow.segments import LocalBufferPool
@@ -24,6 +27,10 @@ class SubpartitionReader(Protocol):
         """Called when an element was added."""
         ...
 
+    def barrier_available(self, barrier: CheckpointBarrier) -> None:
+        """Called when that barrier has overtaken the elements before it, and is the first."""
+        ...
+
     def producer_failed(self, cause: BaseException) -> None:
         """Called when no more elements will come, and the subpartition is not complete."""
         ...
@@ -32,8 +39,8 @@ class SubpartitionReader(Protocol):
 class ReadableSubpartition(Protocol):
     """A subpartition as its reader sees it: a queue of elements, each with the segments that it holds.
 
-    The reader calls ``release_segments`` for each batch that it has taken, and ``release_subpartition`` after the
-    last element, or when it needs no more.
+    The reader calls ``release_segments`` for each batch that it has taken, ``barrier_taken`` for each barrier, and
+    ``release_subpartition`` after the last element, or when it needs no more.
     """
 
     reader: SubpartitionReader | None
@@ -52,6 +59,8 @@ class ReadableSubpartition(Protocol):
 
     def release_segments(self, segments: int) -> None: ...
 
+    def barrier_taken(self, checkpoint_id: int) -> None: ...
+
     def release_subpartition(self) -> None: ...
 
 
@@ -66,15 +75,51 @@ class WritablePartition(Protocol):
     """The partition as its writer sees it."""
 
     @property
+    def partition_id(self) -> ResultPartitionId: ...
+
+    @property
     def done(self) -> bool:
         """Whether the producer's task may end."""
         ...
 
-    def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Sets what to call when an ``add_element`` that found no room may succeed."""
+    @property
+    def has_room(self) -> bool:
+        """Whether no element waits for room."""
         ...
 
-    def add_element(self, channel: int, element: Element, segments: int) -> bool: ...
+    def set_room_listener(self, on_room: Callable[[], None]) -> None:
+        """Sets what to call when ``has_room`` becomes true again."""
+        ...
+
+    def add_element(self, channel: int, element: Element, segments: int) -> None:
+        """Takes the element for one consumer, behind all before it. If there is no room for it, it waits."""
+        ...
+
+    def drop_waiting(self) -> None:
+        """Drops the elements that wait for room."""
+        ...
+
+    def add_barrier(self, barrier: CheckpointBarrier) -> None:
+        """Takes the barrier for every consumer, behind all before it."""
+        ...
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that has not taken it yet; returns what it has
+        overtaken there, for each consumer."""
+        ...
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        """Whether a consumer has not taken the checkpoint's barrier yet."""
+        ...
+
+    @property
+    def holds_ends(self) -> bool:
+        """Whether the end was written, and no consumer has taken it yet."""
+        ...
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
+        """Sets what to call with a checkpoint whose barrier the last consumer has taken."""
+        ...
 
 
 class ResultSubpartition:
@@ -94,13 +139,38 @@ class ResultSubpartition:
         self.backlog -= segments
         self.partition.pool.return_segments(segments)
 
+    def barrier_taken(self, checkpoint_id: int) -> None:
+        """Called when the reader has taken a barrier."""
+        self.partition.barrier_left(checkpoint_id)
+
+    def overtake(self, checkpoint_id: int, waiting: Sequence[Element]) -> list[Element]:
+        """Puts the barrier in front of all that this consumer has not read, and returns what it has overtaken.
+        ``waiting`` are the elements behind the queue."""
+        elements = [element for element, _ in self.queue]
+        elements += waiting
+        at = next((n for n, element in enumerate(elements) if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id), None)
+        if at is None or self.done:
+            return []
+        barrier = elements[at]
+        assert isinstance(barrier, CheckpointBarrier)
+        if at < len(self.queue):
+            del self.queue[at]
+        self.queue.appendleft((barrier.overtaking(), 0))
+        if self.reader is not None:
+            self.reader.barrier_available(barrier.overtaking())
+        return elements[:at]
+
     def release_subpartition(self) -> None:
         """Called when the reader has read to the end, or needs no more: drops the elements left, and those still to
         come."""
         if not self.done:
             self.done, self.reader = True, None
             left, self.backlog = self.backlog, 0
+            dropped = [element for element, _ in self.queue]
             self.queue.clear()
+            for element in dropped:
+                if type(element) is CheckpointBarrier:
+                    self.partition.barrier_left(element.checkpoint_id)
             if left:
                 self.partition.pool.return_segments(left)
             self.partition.subpartition_done()
@@ -121,18 +191,78 @@ class ResultPartition:
         on_done: Callable[[ResultPartition], None], on_error: Callable[[BaseException], None],
     ) -> None:
         self.partition_id, self.pool = partition_id, pool
+        pool.on_room = self._admit_waiting
         self.subpartitions = [ResultSubpartition(self, index) for index in range(subpartitions)]
         self.released = False
         self.on_error = on_error
         self._rows_limit = rows_limit
         self._on_done = on_done
         self._open = subpartitions
+        self._waiting: deque[tuple[int, Element, int]] = deque()  # elements that found no room, of all consumers, in order
+        self._on_room: Callable[[], None] | None = None
+        self._barriers: dict[int, int] = {}  # by checkpoint: the consumers that have not taken its barrier
+        self._on_barrier_left: Callable[[int], None] | None = None
 
-    def add_element(self, channel: int, element: Element, segments: int) -> bool:
-        """Queues the element for one consumer. Returns False if there is no room for it now; the room listener is
-        called later."""
+    @property
+    def has_room(self) -> bool:
+        """Whether no element waits for room."""
+        return not self._waiting
+
+    def add_element(self, channel: int, element: Element, segments: int) -> None:
+        """Takes the element for one consumer, behind all before it. If there is no room for it, it waits."""
+        if self._waiting or not self._queue_element(channel, element, segments):
+            self._waiting.append((channel, element, segments))
+
+    # -- barriers -----------------------------------------------------------------------------------------------------
+
+    def add_barrier(self, barrier: CheckpointBarrier) -> None:
+        """Takes the barrier for every consumer, behind all before it."""
+        self._barriers[barrier.checkpoint_id] = len(self.subpartitions)
+        for channel in range(len(self.subpartitions)):
+            self.add_element(channel, barrier, 0)
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        """Puts the checkpoint's barrier in front of all that was not read, for each consumer that has not taken it yet; returns what it has
+        overtaken there, for each consumer."""
+        waiting: list[list[Element]] = [[] for _ in self.subpartitions]
+        for channel, element, _ in self._waiting:
+            waiting[channel].append(element)
+        overtaken = [subpartition.overtake(checkpoint_id, waiting[subpartition.index]) for subpartition in self.subpartitions]
+        still = [each for each in self._waiting if type(each[1]) is not CheckpointBarrier or each[1].checkpoint_id != checkpoint_id]
+        self._waiting.clear()
+        self._waiting.extend(still)
+        return overtaken
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        """Whether a consumer has not taken the checkpoint's barrier yet."""
+        return checkpoint_id in self._barriers
+
+    @property
+    def holds_ends(self) -> bool:
+        """Whether the end was written, and no consumer has taken it yet."""
+        waiting = {channel for channel, element, _ in self._waiting if type(element) is EndOfPartition}
+        return all(each.index in waiting or (each.queue and type(each.queue[-1][0]) is EndOfPartition) for each in self.subpartitions)
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
+        """Sets what to call with a checkpoint whose barrier the last consumer has taken."""
+        self._on_barrier_left = on_barrier_left
+
+    def barrier_left(self, checkpoint_id: int) -> None:
+        """A consumer has taken the barrier, or needs it no more."""
+        self._barriers[checkpoint_id] -= 1
+        if not self._barriers[checkpoint_id]:
+            del self._barriers[checkpoint_id]
+            if self._on_barrier_left is not None:
+                self._on_barrier_left(checkpoint_id)
+
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def _queue_element(self, channel: int, element: Element, segments: int) -> bool:
+        """Returns False if there is no room for the element now; the pool calls ``_admit_waiting`` later."""
         subpartition = self.subpartitions[channel]
         if subpartition.done:
+            if type(element) is CheckpointBarrier:
+                self.barrier_left(element.checkpoint_id)
             return True
         if subpartition.backlog >= self._rows_limit and type(element) is RowBatch:
             self.pool.wait_for_return()
@@ -149,8 +279,25 @@ class ResultPartition:
         return True
 
     def set_room_listener(self, on_room: Callable[[], None]) -> None:
-        """Sets what to call when an ``add_element`` that found no room may succeed."""
-        self.pool.on_room = on_room
+        """Sets what to call when ``has_room`` becomes true again."""
+        self._on_room = on_room
+
+    def _admit_waiting(self) -> None:
+        """Called when the pool has room: queues the elements that wait."""
+        waiting = self._waiting
+        if not waiting:
+            return
+        while waiting:
+            first = waiting.popleft()
+            if not self._queue_element(*first):
+                waiting.appendleft(first)
+                return
+        if self._on_room is not None:
+            self._on_room()
+
+    def drop_waiting(self) -> None:
+        """Drops the elements that wait for room."""
+        self._waiting.clear()
 
     def _squeeze(self, segments: int) -> int:
         """Lets a batch that is larger than the whole pool pass alone, with the segments that there are."""
@@ -167,6 +314,7 @@ class ResultPartition:
         if self.released:
             return
         self.released = True
+        self._waiting.clear()
         for subpartition in self.subpartitions:
             reader = None if subpartition.done else subpartition.reader
             subpartition.release_subpartition()

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flinkpy.core.elements import Batch, ControlElement, Element
+from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, Element, EndOfPartition
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.reactor import Reactor
+from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor
+from flinkpy.network.channel_state import ElementLog
 
 
 class RecordWriter(Protocol):
@@ -41,6 +43,33 @@ class RecordWriter(Protocol):
 
     def flush(self) -> None:
         """Passes on what is gathered, as far as there is room; the rest follows automatically."""
+        ...
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        """Puts the checkpoint's barrier in front of all that was not read, for each channel that still has it; returns
+        what it has overtaken there, for each channel."""
+        ...
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        """Whether a channel still has the checkpoint's barrier."""
+        ...
+
+    @property
+    def holds_ends(self) -> bool:
+        """Whether the end was written, and all channels still have it: only then a barrier can come before it everywhere."""
+        ...
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
+        """Sets what to call with a checkpoint whose barrier has left the last channel."""
+        ...
+
+    def key_of(self, channel: int) -> ChannelKey:
+        """The channel, named so that it is found again after a restart."""
+        ...
+
+    def restore(self, channel: int | None, element: Element) -> None:
+        """Sends an element that was overtaken before the job failed: to that channel. With None a batch goes where
+        the partitioning sends it now, and a control element nowhere."""
         ...
 
     @property
@@ -72,6 +101,24 @@ class InputGate(Protocol):
         ...
 
     def unblock(self, channel: int) -> None: ...
+
+    def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None:
+        """Sets what to call when a barrier that may overtake has come into a channel, and when the end of a channel
+        has come that is recorded. Called at any moment, so the listener only takes note of it."""
+        ...
+
+    def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
+        """Takes the checkpoint's barrier out of the channel, and returns it with the elements before it, which stay. The
+        end of a channel whose producer has gone counts as a barrier, but is not taken out. None if neither has come."""
+        ...
+
+    def record(self, channel: int, log: ElementLog | None) -> None:
+        """From now on adds to the log what ``poll`` returns of the channel; no more with None."""
+        ...
+
+    def source_of(self, channel: int) -> ChannelKey:
+        """What the channel reads, named so that the same channel is found after a restart."""
+        ...
 
     @property
     def finished(self) -> bool:

@@ -41,9 +41,9 @@ class ResultPartitions:
         return self._partitions.get(partition_id)
 
     @property
-    def owners(self) -> set[ExecutionAttemptId]:
+    def owners(self) -> list[ExecutionAttemptId]:
         """The attempts that have writers or partitions here."""
-        return {*self._writers, *(each.producer for each in self._partitions)}
+        return list(dict.fromkeys([*self._writers, *(each.producer for each in self._partitions)]))
 
     # -- creating -----------------------------------------------------------------------------------------------------
 

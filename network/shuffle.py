@@ -16,18 +16,21 @@ from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleStatistics
 from flinkpy.network.result_partitions import ResultPartitions
+from flinkpy.network.wire.data_port import Sockets
 from flinkpy.network.wire.peer_connections import PeerConnections
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
+from flinkpy.network.wire.transport import Transport
 
 EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of the segments that are not reserved
 
 
 class ShuffleService:
     """The ShuffleEnvironment (see ``flinkpy.network.port``) of the TaskExecutor ``resource_id``; ``secret`` is the
-    cluster's secret."""
+    cluster's secret. Connections are sockets, unless another ``transport`` is given."""
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str) -> None:
+    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport | None = None) -> None:
         self._config, self._secret, self._resource_id = config, secret, resource_id
+        self._transport = transport or Sockets()
         self._pool = NetworkBufferPool(config.total_segments)
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
         self.partitions = ResultPartitions(config, self._pool)
@@ -46,7 +49,8 @@ class ShuffleService:
         host, port = self._config.bind_host, self._config.data_port
         self._running = reactor
         try:
-            self._connections = PeerConnections(self._config, self._secret, self._resource_id, reactor, acceptor, self._serve_request)
+            self._connections = PeerConnections(
+                self._config, self._secret, self._resource_id, self._transport, reactor, acceptor, self._serve_request)
         except OSError as error:
             raise ResourceUnavailableError(
                 f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
@@ -103,7 +107,7 @@ class ShuffleService:
                 gate.add_channel(remote_channel)
                 remote_channels.append((remote_channel, producer.location))
             else:
-                local_channel = LocalInputChannel(gate, index)
+                local_channel = LocalInputChannel(gate, index, request.key)
                 gate.add_channel(local_channel)
                 local_channels.append((request, local_channel))
         for request, local_channel in local_channels:

@@ -4,20 +4,20 @@ as batches.
 A part is passed on when it is large enough, when ``flush`` says that the task has no more input for now, and at the
 latest after the buffer timeout. A large part is passed on by reference, at once. Small parts are gathered, except
 those of the first batch after a flush: the next batch may take long, and if it comes soon, that one is gathered. The
-writer never blocks and never loses records: elements without room wait here in order, and meanwhile ``available`` is
-False.
+writer never blocks and never loses records: elements without room wait in the partition in order, and meanwhile
+``available`` is False.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from flinkpy.core.elements import Batch, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
+from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
 from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor, ReactorTimer
+from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
@@ -100,7 +100,6 @@ class PartitionWriter:
         self.records = 0
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
-        self._pending: deque[tuple[int, Element, int]] = deque()  # elements that found no room
         self._flush_wanted = False
         self._first_after_flush = False
         self._timer: ReactorTimer | None = None
@@ -112,7 +111,7 @@ class PartitionWriter:
 
     @property
     def available(self) -> bool:
-        return not self._pending
+        return self._partition.has_room
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available
@@ -138,27 +137,55 @@ class PartitionWriter:
         if self._closed:
             return
         self._pass_gathered()
+        if type(element) is CheckpointBarrier:
+            self._partition.add_barrier(element)
+            return
         self._ended = self._ended or type(element) is EndOfPartition
         # To one channel in turn: sent to all, markers would multiply with the number of paths
         if type(element) is LatencyMarker:
             self._marker_channel = (self._marker_channel + 1) % self._selector.channels
-            self._pass_element(self._marker_channel, element, 0)
+            self._partition.add_element(self._marker_channel, element, 0)
             return
         for channel in range(self._selector.channels):
-            self._pass_element(channel, element, 0)
+            self._partition.add_element(channel, element, 0)
 
     def flush(self) -> None:
         self._first_after_flush = self._timeout_ms >= 0
         if self._gathered:
-            if self._pending:  # no room, so more may be gathered meanwhile
-                self._flush_wanted = True
-            else:
+            if self._partition.has_room:
                 self._pass_gathered()
+            else:  # more may be gathered meanwhile
+                self._flush_wanted = True
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        return self._partition.overtake(checkpoint_id)
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        return self._partition.holds_barrier(checkpoint_id)
+
+    @property
+    def holds_ends(self) -> bool:
+        return self._partition.holds_ends
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
+        self._partition.set_barrier_listener(on_barrier_left)
+
+    def key_of(self, channel: int) -> ChannelKey:
+        partition_id = self._partition.partition_id
+        return ChannelKey(partition_id.data_set_id, partition_id.producer.subtask_index, channel)
+
+    def restore(self, channel: int | None, element: Element) -> None:
+        if isinstance(element, (RowBatch, ColumnBatch)):
+            parts = self._selector.split(element) if channel is None else ((channel, element),)
+            for number, part in parts:
+                self._pass_batch(number, part)
+        elif channel is not None:
+            self._partition.add_element(channel, element, 0)
 
     @property
     def drained(self) -> bool:
         """Whether no element is gathered or waits for room."""
-        return not self._pending and not self._gathered
+        return self._partition.has_room and not self._gathered
 
     @property
     def consumed(self) -> bool:
@@ -179,7 +206,7 @@ class PartitionWriter:
         """Drops what is left; ignores later elements."""
         self._closed = True
         self._stop_timer()
-        self._pending.clear()
+        self._partition.drop_waiting()
         self._gathered.clear()
         self._on_available = None
 
@@ -213,33 +240,19 @@ class PartitionWriter:
     def _pass_batch(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
         if size <= self._bytes or len(batch) == 1:
-            segments = -(-size // self._segment) or 1
-            if self._pending or not self._partition.add_element(channel, batch, segments):
-                self._pending.append((channel, batch, segments))
+            self._partition.add_element(channel, batch, -(-size // self._segment) or 1)
             return
         parts = pieces(batch, -(-size // self._bytes))
         segments = -(-size // len(parts) // self._segment) or 1
         for part in parts:
-            self._pass_element(channel, part, segments)
-
-    def _pass_element(self, channel: int, element: Element, segments: int) -> None:
-        if self._pending or not self._partition.add_element(channel, element, segments):
-            self._pending.append((channel, element, segments))
+            self._partition.add_element(channel, part, segments)
 
     def _room_available(self) -> None:
-        """Called when the partition has room: passes on the elements that wait, then those to be flushed."""
-        pending, add = self._pending, self._partition.add_element
-        if not pending:
-            return
-        while pending:
-            waiting = pending.popleft()
-            if not add(*waiting):
-                pending.appendleft(waiting)
-                return
+        """Called when the partition has room again: flushes what was to be flushed."""
         if self._flush_wanted:
             self._flush_wanted = False
             self._pass_gathered()
-        if not pending and self._on_available is not None:
+        if self._partition.has_room and self._on_available is not None:
             self._on_available()
 
     def _timed_out(self) -> None:
@@ -254,4 +267,4 @@ class PartitionWriter:
             self._timer = None
 
     def __repr__(self) -> str:
-        return f"PartitionWriter({self._partition}, {len(self._gathered)} channels gathering, {len(self._pending)} elements without room)"
+        return f"PartitionWriter({self._partition}, {len(self._gathered)} channels gathering{'' if self.available else ', no room'})"

@@ -30,7 +30,8 @@ def deployment_descriptor(execution: Execution, job_graph: JobGraph, states: Sta
         raise EngineError(f"{execution} is deployed without a slot")
     return TaskDeploymentDescriptor(
         execution.attempt_id, slot.allocation_id, job_graph.name, vertex.name, vertex.parallelism, vertex.max_parallelism, vertex.chain,
-        _partitions(execution), _gates(execution), job_graph.configuration, states.restore_of(vertex), vertex.out_of_band,
+        _partitions(execution), _gates(execution), job_graph.configuration, states.restore_of(vertex, execution.vertex.index),
+        vertex.out_of_band,
     )
 
 

@@ -52,6 +52,9 @@ class CheckpointSummary:
     latest_id: int | None = None
     latest_duration_s: float = 0.0
     latest_size: int = 0  # bytes of state
+    requested_id: str | None = None  # of the request whose snapshot is under way
+    requested_subtasks: int = 0  # that take part in it
+    requested_acknowledged: int = 0  # of these
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 
 
 class ExecutionGraph:
-    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants."""
+    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants. Attempts are numbered from
+    ``first_attempt`` on."""
 
-    def __init__(self, job_graph: JobGraph) -> None:
+    def __init__(self, job_graph: JobGraph, first_attempt: int = 0) -> None:
         self.job_graph = job_graph
-        self.job_vertices = {vertex.id: ExecutionJobVertex(job_graph, vertex) for vertex in job_graph.vertices}
+        self.job_vertices = {vertex.id: ExecutionJobVertex(job_graph, vertex, first_attempt) for vertex in job_graph.vertices}
         for vertex in job_graph.vertices:
             consumer = self.job_vertices[vertex.id]
             for edge in vertex.inputs:

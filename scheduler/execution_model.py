@@ -64,7 +64,7 @@ class ExecutionVertex:
     def __init__(self, job_vertex: ExecutionJobVertex, index: int) -> None:
         self.job_vertex, self.index = job_vertex, index
         self.failover: Failover | None = None  # the failover that will restart it
-        self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, 0))
+        self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt))
 
     @property
     def is_schedulable(self) -> bool:
@@ -88,8 +88,8 @@ class ExecutionVertex:
 class ExecutionJobVertex:
     """All subtasks of one job vertex, and how many are in which state."""
 
-    def __init__(self, job_graph: JobGraph, vertex: JobVertex) -> None:
-        self.job_id, self.vertex = job_graph.job_id, vertex
+    def __init__(self, job_graph: JobGraph, vertex: JobVertex, first_attempt: int = 0) -> None:
+        self.job_id, self.vertex, self.first_attempt = job_graph.job_id, vertex, first_attempt
         self.inputs: list[IntermediateResult] = []
         self.outputs: list[IntermediateResult] = []  # by output index
         self.vertices = [ExecutionVertex(self, index) for index in range(vertex.parallelism)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from flinkpy.core.errors import PartitionNotFoundError, ProgramError
+from flinkpy.core.errors import PartitionNotFoundError, ProgramError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.scheduler.attempts import Attempts
 from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
@@ -17,7 +17,7 @@ from flinkpy.scheduler.details import FailureRecord
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution, ExecutionVertex, Failover, PipelinedRegion
 from flinkpy.scheduler.execution_slots import SlotTable
-from flinkpy.scheduler.job_lifecycle import JobLifecycle
+from flinkpy.scheduler.job_lifecycle import JobLifecycle, is_symptom
 from flinkpy.scheduler.protocol import Command, SetTimer, TimerFired
 from flinkpy.scheduler.regions import regions_of
 from flinkpy.scheduler.restart import RestartStrategy
@@ -41,6 +41,10 @@ class Failovers:
         self.restarts = 0
         self.failures: deque[FailureRecord] = deque(maxlen=self.FAILURES_KEPT)
 
+    @property
+    def last_failure(self) -> BaseException | None:
+        return self.failures[-1].error if self.failures else None
+
     # -- failures ----------------------------------------------------------------------------------------------------------
 
     def fail_attempts(self, executions: list[Execution], error: BaseException, now: float) -> None:
@@ -59,12 +63,12 @@ class Failovers:
             self._job.blame(error)
 
     def _on_failure(self, failed: list[Execution], error: BaseException, now: float) -> None:
-        vertices = vertices_to_restart(execution.vertex for execution in failed)
+        vertices = list(self._graph.vertices) if self._states.takes_all_along else vertices_to_restart(execution.vertex for execution in failed)
         known = next((each for each in self.pending.values() if each.error is error), None)
         if known is not None:  # one cause that is reported in parts (a TaskExecutor with many slots died): one failure, one restart
             self._extend(known, vertices)
             return
-        delay_s = self._restart_strategy.on_failure(now) if is_worth_a_restart(error) else None
+        delay_s = self._restart_strategy.on_failure(now, says_worker_lost(error)) if is_worth_a_restart(error) else None
         self.failures.append(FailureRecord(now, str(failed[0].vertex), error, delay_s is not None))
         if delay_s is None:
             self._give_up(error)
@@ -190,6 +194,11 @@ def mark_lost_results(execution: Execution, error: BaseException) -> None:
             if group.is_blocking:
                 for producer in group.producer_vertices():
                     producer.execution.result_lost = True
+
+
+def says_worker_lost(error: BaseException) -> bool:
+    """Whether a worker was lost: it is said, or a task that talked to it says so first."""
+    return isinstance(error, TaskExecutorLostError) or is_symptom(error)
 
 
 def is_worth_a_restart(error: BaseException) -> bool:

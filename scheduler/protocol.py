@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
+from flinkpy.core.errors import SavepointError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
@@ -96,12 +98,17 @@ class TimerFired:
 
 @dataclass(frozen=True)
 class RestoreFrom:
-    """Told before StartScheduling: the job begins with the state of that checkpoint. ``claim`` makes it the job's own, which releases it like those
-    that it takes itself. State of operators that the job does not have is refused, unless ``allow_non_restored``."""
+    """Told before StartScheduling: the job begins with the state of that checkpoint. ``is_own``: the job has taken it, under another JobManager;
+    ``older`` are such, too, oldest first. ``claim`` makes that of another job this one's own, which releases it like those that it takes itself.
+    State of operators that the job does not have is refused, unless ``allow_non_restored``. ``stops``: the checkpoint is a savepoint that was
+    requested so, and the job was stopping with it."""
 
     checkpoint: CompletedCheckpoint
     allow_non_restored: bool = False
     claim: bool = False
+    is_own: bool = False
+    older: tuple[CompletedCheckpoint, ...] = ()
+    stops: SnapshotRequested | None = None
 
 
 @dataclass(frozen=True)
@@ -153,9 +160,26 @@ class CheckpointStoreFailed:
     error: BaseException
 
 
+@dataclass(frozen=True)
+class CheckpointDiscarded:
+    """What a DiscardCheckpoint that ``is_awaited`` names is gone: nobody will find this checkpoint."""
+
+    checkpoint_id: int
+
+
+@dataclass(frozen=True)
+class SnapshotRequested:
+    """Somebody asks for a savepoint, or for a checkpoint out of turn; answered by SnapshotEnded under the same id. ``options`` name the savepoint's
+    folder, which nobody else uses. ``refused``: that folder cannot be written to."""
+
+    request_id: str
+    options: CheckpointOptions
+    refused: SavepointError | None = None
+
+
 Event: TypeAlias = (StartScheduling | SlotAssigned | SlotRequestFailed | SlotLost | ResultsLost | TaskStateChanged | DeploymentRejected
                     | CancelJob | FailJob | TimerFired | RestoreFrom | CoordinatorSnapshot | CheckpointAcknowledged | CheckpointDeclined
-                    | CheckpointAwaited                    | CheckpointStored | CheckpointStoreFailed)
+                    | CheckpointAwaited | CheckpointStored | CheckpointStoreFailed | CheckpointDiscarded | SnapshotRequested)
 
 # -- commands -------------------------------------------------------------------------------------------------------------
 
@@ -244,29 +268,46 @@ class TriggerCheckpoint:
     timestamp_ms: int
     attempts: tuple[ExecutionAttemptId, ...]
     coordinators: tuple[OperatorId, ...] = ()
+    options: CheckpointOptions = ALIGNED_CHECKPOINT
 
 
 @dataclass(frozen=True)
 class StoreCheckpoint:
     """Write the manifest; answered by CheckpointStored or CheckpointStoreFailed. What is stored and discarded is done in the order of the
-    commands."""
+    commands. ``target`` is the folder of a savepoint, ``stops`` the request for one that the job stops with: as soon as the manifest is
+    there, whoever takes the job over has it stop, too."""
 
     checkpoint: CompletedCheckpoint
+    target: str | None = None
+    stops: SnapshotRequested | None = None
 
 
 @dataclass(frozen=True)
 class DiscardCheckpoint:
-    """Nobody will restore from this: delete what its handles name, and its manifest. A StoreCheckpoint of it may be under way."""
+    """Nobody will restore from this: delete what its handles name, and its manifest. A StoreCheckpoint of it may be under way. ``target`` is the
+    folder of a savepoint that did not succeed. With ``is_awaited`` it is answered by CheckpointDiscarded, and tried until then."""
 
     checkpoint: CompletedCheckpoint
+    target: str | None = None
+    is_awaited: bool = False
+
+
+@dataclass(frozen=True)
+class DiscardSharedFiles:
+    """No checkpoint uses these files any more: delete them. ``location`` is that of the claimed checkpoint whose job they were of; None: the
+    job's own."""
+
+    files: tuple[str, ...]
+    location: str | None = None
 
 
 @dataclass(frozen=True)
 class DiscardOtherCheckpoints:
-    """The job ends, and of its own checkpoints only these outlive it: delete all others, with what a task has written that
-    nobody heard of, because it died before it could say so."""
+    """The job ends, and of its own checkpoints only these outlive it, with the shared files that they use: delete all others, with what a task
+    has written that nobody heard of, because it died before it could say so."""
 
     kept: tuple[int, ...] = ()
+    shared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -285,6 +326,16 @@ class NotifyCheckpointAborted:
     attempts: tuple[ExecutionAttemptId, ...]
 
 
+@dataclass(frozen=True)
+class SnapshotEnded:
+    """The answer to a SnapshotRequested: where the snapshot is (None for a checkpoint in memory), or why there is none."""
+
+    request_id: str
+    location: str | None = None
+    error: BaseException | None = None
+
+
 Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators
-                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint | DiscardOtherCheckpoints
-                      | NotifyCheckpointComplete | NotifyCheckpointAborted)
+                      | JobStateChanged | TriggerCheckpoint | StoreCheckpoint | DiscardCheckpoint
+                      | DiscardSharedFiles | DiscardOtherCheckpoints
+                      | NotifyCheckpointComplete | NotifyCheckpointAborted | SnapshotEnded)

@@ -15,15 +15,15 @@ from flinkpy.core.options.schema import read
 
 
 class RestartStrategy(Protocol):
-    def on_failure(self, now: float) -> float | None:
-        """The job failed: the pause in seconds before it restarts, or None to give up."""
+    def on_failure(self, now: float, worker_lost: bool = False) -> float | None:
+        """The job failed, perhaps because a worker was lost: the pause in seconds before it restarts, or None to give up."""
         ...
 
 
 class NoRestart:
     """The first failure ends the job."""
 
-    def on_failure(self, now: float) -> float | None:
+    def on_failure(self, now: float, worker_lost: bool = False) -> float | None:
         return None
 
 
@@ -33,7 +33,7 @@ class FixedDelay:
     def __init__(self, attempts: int, delay_s: float) -> None:
         self._left, self._delay_s = attempts, delay_s
 
-    def on_failure(self, now: float) -> float | None:
+    def on_failure(self, now: float, worker_lost: bool = False) -> float | None:
         self._left -= 1
         return self._delay_s if self._left >= 0 else None
 
@@ -45,21 +45,32 @@ class FailureRate:
         self._interval_s, self._delay_s = interval_s, delay_s
         self._failures: deque[float] = deque(maxlen=max_failures + 1)
 
-    def on_failure(self, now: float) -> float | None:
+    def on_failure(self, now: float, worker_lost: bool = False) -> float | None:
         self._failures.append(now)
         too_many = len(self._failures) == self._failures.maxlen and now - self._failures[0] < self._interval_s
         return None if too_many else self._delay_s
 
 
 class ExponentialDelay:
-    """Pauses that grow from failure to failure, and start small again after the job ran well for long enough."""
+    """Pauses that grow from failure to failure, and start small again after the job ran well for long enough.
 
-    def __init__(self, initial_s: float, max_s: float, factor: float, reset_s: float, attempts: int | None) -> None:
+    A lost worker is nothing that a job does again at once, so there is next to no pause (``lost_s``), and none that
+    grows; unless the job had failed a moment before, perhaps because it makes its workers die."""
+
+    RECENT_S = 5.0
+
+    def __init__(self, initial_s: float, max_s: float, factor: float, reset_s: float, attempts: int | None, lost_s: float | None = None) -> None:
         self._initial_s, self._max_s, self._factor, self._reset_s, self._attempts = initial_s, max_s, factor, reset_s, attempts
+        self._lost_s = lost_s
+        self._lost_at: float | None = None
         self._delay_s, self._in_a_row = initial_s, 0
         self._last_failure: float | None = None
 
-    def on_failure(self, now: float) -> float | None:
+    def on_failure(self, now: float, worker_lost: bool = False) -> float | None:
+        recent = max((at for at in (self._last_failure, self._lost_at) if at is not None), default=float("-inf"))
+        if worker_lost and self._lost_s is not None and now - recent >= self.RECENT_S:
+            self._lost_at = now
+            return self._lost_s
         if self._last_failure is None or now - self._last_failure >= self._reset_s + self._delay_s:
             self._delay_s, self._in_a_row = self._initial_s, 0
         else:
@@ -69,9 +80,16 @@ class ExponentialDelay:
         return None if self._attempts is not None and self._in_a_row > self._attempts else self._delay_s
 
 
+AFTER_LOSS_S = 0.05
+
+ATTEMPTS_OF_A_GENERATION = 1_000_000
+"""A TaskExecutor may still run attempts of an earlier JobMaster, so those of a later one have other numbers."""
+
+
 @dataclass(frozen=True)
 class SchedulerConfig:
-    """What the scheduler reads from the job's configuration. Pauses and intervals in seconds."""
+    """What the scheduler reads from the job's configuration. Pauses and intervals in seconds. ``generation`` is greater for a JobMaster that takes
+    the job over from another one, which has died."""
 
     strategy: SchedulingStrategyKind = SchedulingStrategyKind.PIPELINED_REGION
     restart: str = "none"  # none, fixed-delay, failure-rate or exponential-delay
@@ -85,7 +103,9 @@ class SchedulerConfig:
     exp_factor: float = 1.5
     exp_reset_s: float = 3600.0
     exp_attempts: int | None = None
+    exp_lost_s: float | None = None  # the pause after a worker was lost, if it is another one
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    generation: int = 0
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SchedulerConfig:
@@ -102,7 +122,8 @@ class SchedulerConfig:
             read(values, options.RESTART_ATTEMPTS), seconds(options.RESTART_DELAY),
             read(values, options.RESTART_RATE_MAX), seconds(options.RESTART_RATE_INTERVAL), seconds(options.RESTART_RATE_DELAY),
             seconds(options.RESTART_EXP_INITIAL), seconds(options.RESTART_EXP_MAX), read(values, options.RESTART_EXP_FACTOR),
-            seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS), checkpoints,
+            seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS),
+            None if options.RESTART_EXP_INITIAL.key in values else AFTER_LOSS_S, checkpoints,
         )
         config.restart_strategy()
         return config
@@ -117,7 +138,7 @@ class SchedulerConfig:
             return FailureRate(_at_least(1, self.rate_max, options.RESTART_RATE_MAX.key), self.rate_interval_s, self.rate_delay_s)
         if self.restart == "exponential-delay":
             _at_least(1, self.exp_factor, options.RESTART_EXP_FACTOR.key)
-            return ExponentialDelay(self.exp_initial_s, self.exp_max_s, self.exp_factor, self.exp_reset_s, self.exp_attempts)
+            return ExponentialDelay(self.exp_initial_s, self.exp_max_s, self.exp_factor, self.exp_reset_s, self.exp_attempts, self.exp_lost_s)
         raise ConfigurationError(
             f"option {options.RESTART_STRATEGY.key}: {self.restart!r} is none of none, fixed-delay, failure-rate, exponential-delay")
 

@@ -49,7 +49,7 @@ from flinkpy.scheduler.protocol import (
     TimerFired,
 )
 from flinkpy.scheduler.regions import compute_regions
-from flinkpy.scheduler.restart import SchedulerConfig
+from flinkpy.scheduler.restart import ATTEMPTS_OF_A_GENERATION, SchedulerConfig
 from flinkpy.scheduler.strategies import scheduling_strategy
 
 __all__ = ["Scheduler", "SchedulerConfig"]
@@ -64,7 +64,7 @@ class Scheduler:
         config = config or SchedulerConfig()
         self._commands: list[Command] = []
         self.job_graph = job_graph
-        self.graph = ExecutionGraph(job_graph)
+        self.graph = ExecutionGraph(job_graph, config.generation * ATTEMPTS_OF_A_GENERATION)
         self.regions = compute_regions(self.graph, bind_all=config.strategy is SchedulingStrategyKind.EAGER)
         self.slots = SlotTable(ids or IdFactory(), self._commands)
         self.job = JobLifecycle(job_graph.name, self._commands)
@@ -74,7 +74,8 @@ class Scheduler:
         self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands)
         self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._states, self._commands)
         self.checkpoints = CheckpointCoordinator(
-            config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands)
+            config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands,
+            config.generation)
         self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
                                and all(len(region.vertices) == 1 for region in self.regions))
         self._now = 0.0
@@ -213,8 +214,9 @@ class Scheduler:
     # -- what every event ends with ----------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        self.checkpoints.settle(self._now)
-        self.failovers.restart_ready()
+        self.checkpoints.settle(self._now, self.failovers.last_failure if self.state in (_J.RESTARTING, _J.FAILING) else None)
+        if not self.checkpoints.lingering:  # else there may be a newer checkpoint than the one that tasks would go back to
+            self.failovers.restart_ready()
         self.slots.release_idle_slots()
         self._attempts.deploy_complete()
         self._end_job()

@@ -50,7 +50,10 @@ def test_the_floors_in_the_documentation_are_those_of_the_contract() -> None:
 # What programs import. Below these packages everything is public: all their modules have PyFlink's paths, or are listed for programs.
 PUBLIC_MODULES = {
     "flinkpy", "flinkpy.common", "flinkpy.connectors.sinks", "flinkpy.connectors.sources", "flinkpy.datastream", "flinkpy.datastream.connectors",
-    "flinkpy.metrics", "flinkpy.spark", "flinkpy.table", "flinkpy.table.expressions", "flinkpy.testing",
+    "flinkpy.datastream.formats", "flinkpy.datastream.formats.protobuf", "flinkpy.datastream.formats.raw",
+    "flinkpy.datastream.formats.schema_registry",
+    "flinkpy.metrics", "flinkpy.spark", "flinkpy.state_processor", "flinkpy.table", "flinkpy.table.expressions", "flinkpy.testing",
+    "flinkpy.testing.connectors",
 }
 
 

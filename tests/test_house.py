@@ -25,6 +25,7 @@ FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facad
 ROLES = {  # a name that several rooms have, and the one thing it means in all of them
     "__init__": "what a package is",
     "__main__": "what `python -m` runs",
+    "port": "what others need to know of a room: its interfaces",
 }
 
 

@@ -27,7 +27,7 @@ from flinkpy.core.options.schema import SCHEMA
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md")), ROOT / "examples" / "README.md"]
-ON_A_CLUSTER = {"docs/on-ray.md", "docs/spark.md"}  # the test below, and tests/spark/test_page.py
+ELSEWHERE = {"docs/on-ray.md", "docs/spark.md", "docs/kafka.md"}  # the test below, tests/spark/test_page.py and tests/kafka/test_page.py
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -51,7 +51,7 @@ def test_the_examples_of_a_page_run(page: Path) -> None:
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and name_of(page) not in ON_A_CLUSTER], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and name_of(page) not in ELSEWHERE], ids=name_of)
 def test_a_page_runs_and_prints_what_it_says(page: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {"__name__": "__main__"}

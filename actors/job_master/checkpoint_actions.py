@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.job_master.file_work import FileWork, RunInBackground, Schedule
+from flinkpy.actors.job_master.going_on import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
-from flinkpy.core.errors import FlinkpyError, SavepointRestoreError
-from flinkpy.core.futures import Future
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.actors.job_store import ArchivedJob, JobStore
+from flinkpy.core.errors import ConfigurationError, FencingError, FlinkpyError, SavepointError, SavepointRestoreError
+from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
+from flinkpy.core.options import checkpointing as options
 from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
@@ -26,17 +29,20 @@ from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
     CheckpointAwaited,
     CheckpointDeclined,
+    CheckpointDiscarded,
     CheckpointStored,
     CheckpointStoreFailed,
     CoordinatorSnapshot,
     DiscardCheckpoint,
     DiscardOtherCheckpoints,
+    DiscardSharedFiles,
     Event,
     FailJob,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     ResetCoordinators,
     RestoreFrom,
+    SnapshotRequested,
     StartScheduling,
     StoreCheckpoint,
     TriggerCheckpoint,
@@ -45,8 +51,7 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 log = logging.getLogger("flinkpy.jobmaster")
 
-RunInBackground = Callable[[Callable[[], None]], "Future[None]"]
-Work = Callable[[], "tuple[Event, ...] | None"]  # gives the events that follow from it
+_LASTING = (PermissionError, NotADirectoryError, FileExistsError)  # what an attempt a moment later would meet again
 
 
 def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
@@ -59,71 +64,71 @@ def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
     return CheckpointAwaited(attempt_id)
 
 
-class FileWork:
-    """Work with files, off the main thread and in order. The events that a piece of work names are fed in the main thread when it is done."""
-
-    def __init__(self, run_in_background: RunInBackground, feed: Callable[[Event], None]) -> None:
-        self._run_in_background, self._feed = run_in_background, feed
-        self._todo: deque[Work] = deque()
-        self._done: deque[Event] = deque()
-        self._one_at_a_time = threading.Lock()
-        self._running = False
-        self._when_idle: Callable[[], None] | None = None
-
-    def add(self, work: Work) -> None:
-        self._todo.append(work)
-        self._go_on()
-
-    def when_idle(self, action: Callable[[], None]) -> None:
-        """Calls the action when all is done; at once if nothing is left."""
-        self._when_idle = action
-        self._go_on()
-
-    def _go_on(self) -> None:
-        if self._running:
-            return
-        if self._todo:
-            self._running = True
-            self._run_in_background(self._work).add_done_callback(lambda future: self._worked())
-        elif self._when_idle is not None:
-            action, self._when_idle = self._when_idle, None
-            action()
-
-    def _work(self) -> None:
-        with self._one_at_a_time:
-            while self._todo:
-                work = self._todo.popleft()
-                try:
-                    self._done.extend(work() or ())
-                except Exception:
-                    log.warning("a file of a checkpoint could not be deleted", exc_info=True)
-
-    def _worked(self) -> None:
-        self._running = False
-        while self._done:
-            self._feed(self._done.popleft())
-        self._go_on()
-
-
 class CheckpointActions:
     """Carries out the commands of the checkpoint coordinator. All calls come from the main thread.
 
-    ``send(attempt, None, message)`` tells a task.
+    ``send(attempt, None, message)`` tells a task. With a ``store``, a checkpoint is complete only if no other
+    JobManager leads when its manifest is there; and files are deleted only while none does.
     """
 
     def __init__(
-        self, storage: CheckpointStorage, send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
-        coordinators: SourceCoordinators, run_in_background: RunInBackground, feed: Callable[[Event], None],
+        self, job_id: JobId, storage: CheckpointStorage, send: Callable[[ExecutionAttemptId, OperatorId | None, Any], None],
+        coordinators: SourceCoordinators, run_in_background: RunInBackground, feed: Callable[[Event], None], schedule: Schedule,
+        store: JobStore | None = None,
     ) -> None:
-        self._storage, self._send, self._coordinators, self._feed = storage, send, coordinators, feed
-        self._files = FileWork(run_in_background, feed)
+        self._job_id, self._storage, self._send, self._coordinators, self._feed = job_id, storage, send, coordinators, feed
+        self._files, self._schedule, self._store = FileWork(run_in_background, self._feed_result, schedule), schedule, store
+        self._until_begun: list[Callable[[], None]] | None = []  # None: the job has begun
+        self._keeps_files = False  # somebody else needs them
+        self.is_deposed = False  # another JobManager leads, and runs the job
 
-    def begin(self, path: str | None, allow_non_restored: bool, claim: bool, start: StartScheduling) -> None:
-        """Has the job start, from the checkpoint at this path if there is one."""
-        if path is None:
-            self._feed(start)
+    def begin(self, path: str | None, allow_non_restored: bool, claim: bool, start: StartScheduling, *, takes_checkpoints: bool) -> None:
+        """Has the job start, from the checkpoint at this path if there is one. If it takes checkpoints and these could never be written, it fails."""
+        def prepared() -> tuple[Event, ...]:
+            refused = _refused_by(self._storage) if takes_checkpoints else None
+            found = None if path is None or refused else self._found(path, allow_non_restored, claim)
+            return *(event for event in (refused, found) if event is not None), start
+
+        if path is None and not takes_checkpoints:
+            self._feed_result(start)
         else:
-            self._files.add(lambda: (self._found(path, allow_non_restored, claim), start))
+            self._files.add(prepared)
+
+    def when_begun(self, action: Callable[[], None]) -> None:
+        """Calls the action when the scheduler knows what the job begins with: one that ended before would not know its own checkpoints, and
+        delete those that are to be kept."""
+        if self._until_begun is None:
+            action()
+        else:
+            self._until_begun.append(action)
+
+    def _feed_result(self, event: Event) -> None:
+        self._feed(event)
+        if isinstance(event, StartScheduling):
+            waiting, self._until_begun = self._until_begun or [], None
+            for action in waiting:
+                action()
+
+    def take_over(self, begin: Callable[[], None], start: StartScheduling, generation: int) -> None:
+        """Has the job go on from its newest checkpoint; with none it begins as it would have begun."""
+        store = self._store
+        assert store is not None
+
+        def look() -> tuple[Event, ...]:
+            try:
+                found = where_to_go_on(self._job_id, self._storage, store, generation)
+            except FencingError:
+                self.is_deposed = self._keeps_files = True
+                return ()
+            except FlinkpyError as error:
+                self._keeps_files = True
+                return FailJob(SavepointRestoreError(f"the new JobManager cannot go on with the job, whose files stay: {error}")), start
+            if found is None:
+                self._schedule(0.0, begin)
+                return ()
+            return found, start
+
+        self._files.add_until_done(look)
 
     def _found(self, path: str, allow_non_restored: bool, claim: bool) -> Event:
         try:
@@ -131,43 +136,102 @@ class CheckpointActions:
         except (FlinkpyError, OSError) as error:
             return FailJob(SavepointRestoreError(f"the job cannot start from {path}: {error}"))
 
+    def begin_snapshot(self, event: SnapshotRequested) -> None:
+        """Has the scheduler decide on the request, once the job has begun and the savepoint's folder was tried out."""
+        def begin() -> None:
+            target = event.options.target
+            if target is None:
+                self._feed(event)
+            else:
+                self._files.add(lambda: (_tried_out(self._storage.of_snapshot(target), event),))
+
+        self.when_begun(begin)
+
     def trigger_checkpoint(self, command: TriggerCheckpoint) -> None:
         """The enumerators' state is that of now: splits that they assign later are behind the barriers of their readers."""
         try:
             states = self._coordinators.snapshot(command.checkpoint_id, command.coordinators)
         except FlinkpyError as error:
-            self._feed(FailJob(error))
+            self._feed(CheckpointStoreFailed(command.checkpoint_id, error))
             return
         for attempt_id in command.attempts:
-            self._send(attempt_id, None, BeginCheckpoint(command.checkpoint_id, command.timestamp_ms))
-        self._files.add(lambda: self._write_coordinators(command.checkpoint_id, states))
-
-    def _write_coordinators(self, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> tuple[Event, ...]:
-        try:
-            with self._storage.state_writer(checkpoint_id, "coordinators", 0) as writer:
-                handles = {operator_id: writer.write(state) for operator_id, state in states.items()}
-        except Exception as error:
-            return (CheckpointStoreFailed(checkpoint_id, error),)
-        return (CoordinatorSnapshot(checkpoint_id, handles),)
+            self._send(attempt_id, None, BeginCheckpoint(command.checkpoint_id, command.timestamp_ms, command.options))
+        storage = self._storage.of_snapshot(command.options.target)
+        self._files.add(lambda: _write_coordinators(storage, command.checkpoint_id, states))
 
     def store_checkpoint(self, command: StoreCheckpoint) -> None:
+        storage = self._storage.of_snapshot(command.target)
+
         def store() -> tuple[Event, ...]:
             try:
-                return (CheckpointStored(command.checkpoint.checkpoint_id, self._storage.store(command.checkpoint).location),)
+                if command.stops is not None and self._store is not None:
+                    self._store.stop(self._job_id, command.stops)
+                location = storage.store(command.checkpoint).location
+                if self._still_leads():
+                    return (CheckpointStored(command.checkpoint.checkpoint_id, location),)
+                return ()
             except Exception as error:
                 return (CheckpointStoreFailed(command.checkpoint.checkpoint_id, error),)
 
         self._files.add(store)
 
     def discard_checkpoint(self, command: DiscardCheckpoint) -> None:
-        checkpoint, storage = command.checkpoint, self._storage
-        if checkpoint.location is not None:
-            self._files.add(partial(storage.discard, checkpoint))
-        else:
-            self._files.add(partial(storage.discard_unfinished, checkpoint.checkpoint_id))
+        checkpoint, storage = command.checkpoint, self._storage.of_snapshot(command.target)
+
+        def discard() -> None:
+            if checkpoint.location is not None:
+                storage.discard(checkpoint)
+                return
+            storage.discard_unfinished(checkpoint.checkpoint_id)
+            if command.target is not None and self._store is not None:
+                self._store.go_on(self._job_id)
+
+        self._delete(discard, *([CheckpointDiscarded(checkpoint.checkpoint_id)] if command.is_awaited else []))
+
+    def discard_shared(self, command: DiscardSharedFiles) -> None:
+        self._delete(partial(self._storage.discard_shared, command.files, command.location))
 
     def discard_others(self, command: DiscardOtherCheckpoints) -> None:
-        self._files.add(partial(self._storage.discard_others, command.kept))
+        self._delete(partial(self._storage.discard_others, command.kept, command.shared))
+
+    def _delete(self, action: Callable[[], None], *then: Event) -> None:
+        """A store that does not say who leads is asked again. What it fails to delete stays, unless something waits for it (``then``): that is tried
+        again, until it is done or the job ends."""
+        def work() -> tuple[Event, ...]:
+            if not self._still_leads():
+                return ()
+            try:
+                action()
+            except OSError as error:
+                if then and not self._files.is_last:
+                    raise
+                log.warning("a file of a checkpoint could not be deleted: %s", error)
+            return then
+
+        self._files.add_until_done(work)
+
+    def _still_leads(self) -> bool:
+        """Called beside the main thread. Once another JobManager leads, its files are left alone."""
+        if self._store is not None and not self._keeps_files:
+            try:
+                self._store.confirm()
+            except FencingError:
+                self.is_deposed = self._keeps_files = True
+        return not self._keeps_files
+
+    def record_end(self, job: ArchivedJob) -> None:
+        """The job has ended, and is never run again. Files are deleted only after that is recorded."""
+        store = self._store
+        if store is None:
+            return
+
+        def record() -> None:
+            try:
+                store.end(job)
+            except FencingError:
+                self.is_deposed = self._keeps_files = True
+
+        self._files.add_until_done(record)
 
     def notify_complete(self, command: NotifyCheckpointComplete) -> None:
         self._coordinators.checkpoint_completed(command.checkpoint_id)
@@ -191,3 +255,31 @@ class CheckpointActions:
     def when_idle(self, action: Callable[[], None]) -> None:
         """Calls the action when all files are written and deleted."""
         self._files.when_idle(action)
+
+
+def _tried_out(storage: CheckpointStorage, event: SnapshotRequested) -> Event:
+    try:
+        storage.try_out()
+    except Exception as error:
+        return replace(event, refused=SavepointError(f"the savepoint cannot be written to {event.options.target}: {error}"))
+    return event
+
+
+def _refused_by(storage: CheckpointStorage) -> Event | None:
+    """Why no checkpoint can ever be written there, if that is so. What may be better a moment later is left to the checkpoints."""
+    try:
+        storage.try_out()
+    except OSError as error:
+        if isinstance(error, _LASTING) or error.errno == errno.EROFS:
+            key = options.CHECKPOINT_DIRECTORY.key
+            return FailJob(ConfigurationError(f"option {key}: no checkpoint can be written there: {error}"))
+    return None
+
+
+def _write_coordinators(storage: CheckpointStorage, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> tuple[Event, ...]:
+    try:
+        with storage.state_writer(checkpoint_id, "coordinators", 0) as writer:
+            handles = {operator_id: writer.write(state) for operator_id, state in states.items()}
+    except Exception as error:
+        return (CheckpointStoreFailed(checkpoint_id, error),)
+    return (CoordinatorSnapshot(checkpoint_id, handles),)

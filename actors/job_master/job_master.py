@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,14 +20,18 @@ from flinkpy.actors.gateways import (
     JobMasterGateway,
     JobMetrics,
     JobResult,
+    SavepointRequest,
+    SavepointStatus,
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions, event_of
-from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.actors.job_master.job_report import EndOfJob, JobStatusBook
+from flinkpy.actors.job_master.savepoint_book import SavepointBook
 from flinkpy.actors.job_master.scheduler_driver import SchedulerDriver
 from flinkpy.actors.job_master.slot_book import SlotBook
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_master.task_executors import TaskExecutors
+from flinkpy.actors.job_store import JobStore
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.registration import RegistrationResponse
@@ -35,7 +40,13 @@ from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.core.options.checkpointing import RECOVERY_CLAIM, RECOVERY_IGNORE_UNCLAIMED, RECOVERY_PATH, RecoveryClaimMode
+from flinkpy.core.options.checkpointing import (
+    RECOVERY_CLAIM,
+    RECOVERY_IGNORE_UNCLAIMED,
+    RECOVERY_PATH,
+    RecoveryClaimMode,
+    takes_checkpoints,
+)
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
@@ -49,6 +60,7 @@ from flinkpy.scheduler.protocol import (
     DeployTasks,
     DiscardCheckpoint,
     DiscardOtherCheckpoints,
+    DiscardSharedFiles,
     FailJob,
     JobStateChanged,
     NotifyCheckpointAborted,
@@ -58,6 +70,7 @@ from flinkpy.scheduler.protocol import (
     RequestSlot,
     ResetCoordinators,
     SetTimer,
+    SnapshotEnded,
     StartScheduling,
     StoreCheckpoint,
     TaskStateChanged,
@@ -73,7 +86,8 @@ log = logging.getLogger("flinkpy.jobmaster")
 
 class JobMaster(FencedRpcEndpoint):
     """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the
-    JobMaster stops it then. ``file_stores`` says in which store a location for checkpoints is."""
+    JobMaster stops it then. ``file_stores`` says in which store a location for checkpoints is. ``store`` records the
+    job's end; a ``generation`` greater than 0 takes the job over from a JobMaster that has died."""
 
     gateway = JobMasterGateway
 
@@ -81,7 +95,7 @@ class JobMaster(FencedRpcEndpoint):
         self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
         on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
         slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        file_stores: Callable[[str], FileStore] = file_store_of,
+        file_stores: Callable[[str], FileStore] = file_store_of, store: JobStore | None = None, generation: int = 0,
     ) -> None:
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
@@ -89,7 +103,9 @@ class JobMaster(FencedRpcEndpoint):
         self._on_terminal = on_terminal
         self.registration = registration = JobMasterRegistration(self.job_id, self.resource_id, self.address, token)
         rpc_config = rpc_config or RpcConfig()
-        self.scheduler = Scheduler(job_graph, scheduler_config or SchedulerConfig.of(job_graph.configuration), service.ids)
+        self._generation = generation
+        scheduler_config = replace(scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation)
+        self.scheduler = Scheduler(job_graph, scheduler_config, service.ids)
         self.status = JobStatusBook(job_graph, service.clock.time_ms())
         self._driver = SchedulerDriver(self.scheduler, service.clock, self.schedule_run_async, self._carry_out, self.on_uncaught_error)
         feed = self._driver.feed
@@ -102,15 +118,22 @@ class JobMaster(FencedRpcEndpoint):
             job_graph, self._executors.send_operator_event, partial(service.run_in_background, self), lambda error: feed(FailJob(error)),
             self.schedule_run_async)
         self._checkpoints = checkpoints = CheckpointActions(
-            CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
-            self._executors.send_operator_event, self._coordinators, partial(service.run_in_background, self), feed)
+            self.job_id, CheckpointStorage.of(job_graph.configuration, self.job_id, file_stores),
+            self._executors.send_operator_event, self._coordinators, partial(service.run_in_background, self), feed, self.schedule_run_async, store)
+        self._savepoints = SavepointBook(
+            job_graph, service.ids, checkpoints.begin_snapshot, self.schedule_run_async, self.scheduler.checkpoints.summary,
+            self.status.record_savepoint)
+        self._end = EndOfJob(self.status, self.scheduler.details, service.clock, checkpoints.record_end)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
-            DeployTasks: self._deploy_tasks, CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
+            DeployTasks: lambda command: self._coordinators.attempts_deployed(self._executors.deploy_tasks(command)),
+            CancelTask: self._executors.cancel_task, ReleaseResults: self._executors.release_results,
             SetTimer: self._driver.set_timer, ResetCoordinators: checkpoints.reset_coordinators, JobStateChanged: self._job_state_changed,
             TriggerCheckpoint: checkpoints.trigger_checkpoint, StoreCheckpoint: checkpoints.store_checkpoint,
-            DiscardCheckpoint: checkpoints.discard_checkpoint, DiscardOtherCheckpoints: checkpoints.discard_others,
+            DiscardCheckpoint: checkpoints.discard_checkpoint, DiscardSharedFiles: checkpoints.discard_shared,
+            DiscardOtherCheckpoints: checkpoints.discard_others,
             NotifyCheckpointComplete: checkpoints.notify_complete, NotifyCheckpointAborted: checkpoints.notify_aborted,
+            SnapshotEnded: lambda command: None,
         }
 
     # -- life --------------------------------------------------------------------------------------------------------------
@@ -118,10 +141,14 @@ class JobMaster(FencedRpcEndpoint):
     def on_start(self) -> None:
         self.slots.start()
         self._coordinators.start()
-        values = self.job_graph.configuration
-        self._checkpoints.begin(
-            read(values, RECOVERY_PATH), read(values, RECOVERY_IGNORE_UNCLAIMED), read(values, RECOVERY_CLAIM) is RecoveryClaimMode.CLAIM,
-            StartScheduling(self.service.clock.time_ms()))
+        values, start = self.job_graph.configuration, StartScheduling(self.service.clock.time_ms())
+        begin = partial(
+            self._checkpoints.begin, read(values, RECOVERY_PATH), read(values, RECOVERY_IGNORE_UNCLAIMED),
+            read(values, RECOVERY_CLAIM) is RecoveryClaimMode.CLAIM, start, takes_checkpoints=takes_checkpoints(values))
+        if self._generation:
+            self._checkpoints.take_over(begin, start, self._generation)
+        else:
+            begin()
 
     def on_stop(self) -> Future[None] | None:
         self._close_parts("the JobMaster stops")
@@ -139,29 +166,34 @@ class JobMaster(FencedRpcEndpoint):
 
     def _close_parts(self, reason: str) -> None:
         self._driver.close()
+        self._savepoints.close()
         self.slots.close(reason)
         self._executors.close(reason)
         self._coordinators.close()
 
     def _end_job(self, state: JobState, error: BaseException | None) -> None:
         """The job reaches its last state."""
-        if self.status.has_ended:
+        if self.status.has_ended or self._checkpoints.is_deposed:
             return
+        self._end.record_end(state, error)
         self.status.record_state(state, error)
         self.status.record_end(self.service.clock.time_ms())
         self._close_parts(f"job {self.job_id} is {self.status.state.name}")
-        self._on_terminal(self.status.result(), self.status.details(self.scheduler.details()))
+        ended = self.status.archived(self.scheduler.details())
+        self._on_terminal(ended.result, ended.details)
 
     # -- the scheduler's commands ------------------------------------------------------------------------------------------
 
     def _carry_out(self, commands: list[Command]) -> None:
         for command in commands:
+            if isinstance(command, SnapshotEnded):  # before the job's end is recorded, with which clients are told of it later
+                self._savepoints.ended(command)
+        last = commands[-1]
+        if isinstance(last, JobStateChanged) and JOB.is_terminal(last.state):
+            self._end.record_end(last.state, last.error)
+        for command in commands:
             self._handlers[type(command)](command)
         self.slots.send_collected()
-
-    def _deploy_tasks(self, command: DeployTasks) -> None:
-        for attempt_id in self._executors.deploy_tasks(command):
-            self._coordinators.attempt_deployed(attempt_id)
 
     def _job_state_changed(self, command: JobStateChanged) -> None:
         log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
@@ -242,7 +274,7 @@ class JobMaster(FencedRpcEndpoint):
     # -- clients -----------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        self._driver.feed(CancelJob())
+        self._checkpoints.when_begun(lambda: self._driver.feed(CancelJob()))
 
     def request_status(self) -> JobState:
         return self.status.state
@@ -258,6 +290,9 @@ class JobMaster(FencedRpcEndpoint):
         answer: Future[JobMetrics] = Future()
         self.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
         return answer
+
+    def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
+        return self._savepoints.request(request, wait_s)
 
     # -- inspection --------------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, VertexDetails
+from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointStatus, VertexDetails
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, TimeShares
+from flinkpy.actors.job_store import ArchivedJob
+from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
@@ -44,12 +46,16 @@ def _merge(one: Any, other: Any) -> Any:
     return merged if returned is None else returned
 
 
+SAVEPOINTS_KEPT = 32  # that are over, and that clients may still ask about
+
+
 class JobStatusBook:
     """The job's state and error, and the latest reports of its tasks: for each subtask those of its latest attempt."""
 
     def __init__(self, job_graph: JobGraph, start_ms: int) -> None:
         self._job_graph, self._start_ms = job_graph, start_ms
         self._end_ms: int | None = None
+        self._savepoints: deque[SavepointStatus] = deque(maxlen=SAVEPOINTS_KEPT)
         self.state = JobState.INITIALIZING
         self.error: BaseException | None = None
         self._subtasks: dict[ExecutionVertexId, SubtaskMetrics] = {}
@@ -63,6 +69,10 @@ class JobStatusBook:
         runs again has none."""
         self.state = state
         self.error = error if JOB.is_terminal(state) or state is JobState.RUNNING else error or self.error
+
+    def record_savepoint(self, status: SavepointStatus) -> None:
+        """A savepoint that a client has asked for is over."""
+        self._savepoints.append(status)
 
     def record_end(self, now_ms: int) -> None:
         """The job has reached its last state."""
@@ -85,10 +95,13 @@ class JobStatusBook:
 
     # -- reports -----------------------------------------------------------------------------------------------------------
 
-    def result(self) -> JobResult:
-        """How the job ended."""
+    def archived(self, scheduler: SchedulerDetails) -> ArchivedJob:
+        """How the job ended, and what there is to tell of it then."""
         assert self._end_ms is not None
-        return JobResult(self._job_graph.job_id, self._job_graph.name, self.state, self._end_ms - self._start_ms, self.error, self._accumulators())
+        runtime_ms = self._end_ms - self._start_ms
+        result = JobResult(
+            self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.restarts)
+        return ArchivedJob(result, self.details(scheduler))
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -107,11 +120,29 @@ class JobStatusBook:
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
         vertices = tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices)
         last_failure = str(scheduler.failures[-1].error) if scheduler.failures else ""
-        return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id)
+        return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id,
+                          tuple(self._savepoints))
 
     def job_metrics(self) -> JobMetrics:
         """Returns what the job's functions and the engine count in the subtasks now."""
         return JobMetrics(self._accumulators(), engine_metrics(self._job_graph.vertices, self._subtasks))
+
+
+class EndOfJob:
+    """Has the job's end recorded, once: ``record(job)`` gets what there is to tell of it then."""
+
+    def __init__(self, status: JobStatusBook, details: Callable[[], SchedulerDetails], clock: Clock, record: Callable[[ArchivedJob], None]) -> None:
+        self._status, self._details, self._clock, self._record = status, details, clock, record
+        self._is_recorded = False
+
+    def record_end(self, state: JobState, error: BaseException | None) -> None:
+        """The job is about to end in this state."""
+        if not self._is_recorded:
+            self._is_recorded = True
+            ended = copy.copy(self._status)
+            ended.record_state(state, error)
+            ended.record_end(self._clock.time_ms())
+            self._record(ended.archived(self._details()))
 
 
 def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> VertexDetails:

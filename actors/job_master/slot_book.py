@@ -79,12 +79,12 @@ class SlotBook:
         self._due[allocation_id] = None
 
     def cancel_request(self, command: CancelSlotRequest) -> None:
+        """Tells the ResourceManager in any case: a request that is due may have been sent before."""
         allocation_id = self.pool.cancel_request(command.request_id)
         if allocation_id is None:
             return
-        was_sent = allocation_id not in self._due
         self._due.pop(allocation_id, None)
-        if was_sent and self.manager.gateway is not None:
+        if self.manager.gateway is not None:
             self.manager.gateway.cancel_slot_requests((allocation_id,))
 
     def refuse_requests(self, errors: Mapping[AllocationId, BaseException]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -50,10 +50,9 @@ class SourceCoordinators:
         for coordinator in self._coordinators.values():
             coordinator.start()
 
-    def attempt_deployed(self, attempt_id: ExecutionAttemptId) -> None:
-        """From now on the coordinators send this subtask's events to this attempt."""
-        if attempt_id.vertex_id in self._sources:
-            self._current[attempt_id.vertex] = attempt_id
+    def attempts_deployed(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
+        """From now on the coordinators send the events of these subtasks to these attempts."""
+        self._current.update((attempt_id.vertex, attempt_id) for attempt_id in attempt_ids if attempt_id.vertex_id in self._sources)
 
     def handle_event(self, attempt_id: ExecutionAttemptId, operator_id: OperatorId, event: Any) -> None:
         """Hands a reader's event to its coordinator. Events of attempts that are not current any more are ignored."""

@@ -101,6 +101,14 @@ class TakenSlots:
     def stop_expecting(self, job_id: JobId) -> None:
         self._left.discard(job_id)
 
+    def main_profile(self) -> ResourceProfile | None:
+        """The profile of most slots that jobs hold; None if they hold none."""
+        total: Counter[ResourceProfile] = Counter()
+        for job_id, taken in self._of_job.items():
+            if job_id not in self._left:
+                total.update(taken)
+        return max(total, key=total.__getitem__) if total else None
+
     def coming_back(self, profile: ResourceProfile) -> int:
         """Counts the slots that a request of this profile may soon find free."""
         return sum(count for job_id in self._left for supply, count in self._of_job[job_id].items() if profile.fits_in(supply))

@@ -6,7 +6,7 @@ The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -47,8 +47,10 @@ class ResourceManager(LeadingEndpoint):
     def __init__(
         self, service: RpcService, driver: WorkerDriver, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
         name: str = "resourcemanager", first_worker: StartWorker | None = None, election: LeaderElectionService | None = None,
+        previous_workers: Sequence[ResourceId] = (),
     ) -> None:
         super().__init__(service, name, election)
+        self._previous_workers = previous_workers  # of a ResourceManager that has died: they will register here
         self._first_worker = first_worker  # for the job that the session is started for
         self.resource_id = ResourceId(name)
         self._driver = driver
@@ -63,6 +65,7 @@ class ResourceManager(LeadingEndpoint):
         }
 
     def on_leadership(self) -> None:
+        self.slots.workers.expect_workers(self._previous_workers, self._now())
         if self._first_worker is not None:
             self._carry_out([self.slots.start_worker(self._first_worker, self._now())])
         self._tick()

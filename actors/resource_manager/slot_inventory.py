@@ -91,6 +91,10 @@ class SlotInventory:
                 return next(iter(slots.values()))
         return None
 
+    def count_free(self, profile: ResourceProfile) -> int:
+        """How many free slots a request of that profile could have."""
+        return sum(len(slots) for supply, slots in self.free.items() if profile.fits_in(supply))
+
     def reserve_slot(self, slot: ManagedSlot, request: SlotRequest) -> None:
         """Reserves the free slot for the request while its TaskExecutor is asked to allocate it."""
         self._remove_free(slot)

@@ -50,7 +50,7 @@ class SlotManager:
         self._idle_timeout_s = max(0.0, config.idle_timeout.total_seconds())
         self._inventory = SlotInventory()
         self._requests = OpenRequests()
-        self._workers = WorkerProvisioner(config, ids, self._inventory, limit, explain)
+        self.workers = WorkerProvisioner(config, ids, self._inventory, limit, explain)
 
     # -- TaskExecutors ---------------------------------------------------------------------------------------------------
 
@@ -59,19 +59,19 @@ class SlotManager:
 
     def owns(self, resource_id: ResourceId) -> bool:
         """Whether this ResourceManager started the worker, and so may stop it."""
-        return self._workers.owns(resource_id)
+        return self.workers.owns(resource_id)
 
     def register_executor(self, resource_id: ResourceId, report: SlotReport, now: float) -> list[Action]:
         """A TaskExecutor has registered (perhaps again): its slots count from now on."""
         if self.knows(resource_id):
             return self.report_slots(resource_id, report, now)
-        self._workers.worker_registered(resource_id)
+        self.workers.worker_registered(resource_id, now)
         executor = self._inventory.add_executor(resource_id, report)
         actions: list[Action] = []
         for slot, status in zip(executor.slots.values(), report.slots):
             self._update_slot(slot, status.job_id, status.allocation_id, actions, now)
         self._inventory.update_idle(executor, now)
-        return actions + self._workers.provision(self._requests, now)
+        return actions + self.workers.provision(self._requests, now)
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport, now: float) -> list[Action]:
         """Takes a TaskExecutor's report about its slots; ignores late reports."""
@@ -85,11 +85,12 @@ class SlotManager:
             if slot is not None:
                 self._compare_slot(slot, status.job_id, status.allocation_id, actions, now)
         self._inventory.update_idle(executor, now)
-        return actions + self._workers.provision(self._requests, now) if actions or self._requests.unmet else actions
+        return actions + self.workers.provision(self._requests, now) if actions or self._requests.unmet else actions
 
     def unregister_executor(self, resource_id: ResourceId, now: float) -> list[Action]:
         """Removes a lost TaskExecutor, and looks elsewhere for slots that it was asked to allocate."""
-        self._workers.worker_gone(resource_id)
+        self.workers.worker_gone(resource_id)
+        self.workers.worker_lost(now)
         actions: list[Action] = []
         executor = self._inventory.remove_executor(resource_id)
         for slot in executor.slots.values() if executor is not None else ():
@@ -97,7 +98,7 @@ class SlotManager:
             self._inventory.clear_slot(slot)
             if orphan is not None:
                 self._serve(orphan, actions)
-        return actions + self._workers.provision(self._requests, now)
+        return actions + self.workers.provision(self._requests, now)
 
     # -- requests --------------------------------------------------------------------------------------------------------
 
@@ -117,13 +118,13 @@ class SlotManager:
             if request.allocation_id in self._requests or self._inventory.is_held(request.allocation_id):
                 continue
             wanted, total = (1, 1) if request.may_wait else (of_profile[request.job_id, request.profile], of_job[request.job_id])
-            refusal = self._workers.refusal(request.profile, wanted, total)
+            refusal = self.workers.refusal(request.profile, wanted, total)
             if refusal is not None:
                 actions.append(FailRequest(request, refusal))
                 continue
             self._requests.add_request(request, now)
             self._serve(request, actions)
-        return actions + self._workers.provision(self._requests, now)
+        return actions + self.workers.provision(self._requests, now)
 
     def cancel_requests(self, allocation_ids: Iterable[AllocationId]) -> None:
         """Drops requests that are not needed any more. Slots already being allocated will be offered, rejected and
@@ -140,7 +141,7 @@ class SlotManager:
     def stop_expecting(self, job_id: JobId, now: float) -> list[Action]:
         """Stops counting on the slots of a job that left; they may still come back."""
         self._inventory.taken.stop_expecting(job_id)
-        return self._workers.provision(self._requests, now)
+        return self.workers.provision(self._requests, now)
 
     def keep_only(self, job_id: JobId, wanted: Iterable[AllocationId], asked_before: float) -> None:
         """Drops the job's requests that are not among ``wanted`` and were made before ``asked_before`` (a
@@ -170,17 +171,17 @@ class SlotManager:
             request = slot.request
             self._inventory.doubt_slot(slot)
             self._serve(request, actions)
-        return actions + self._workers.provision(self._requests, now)
+        return actions + self.workers.provision(self._requests, now)
 
     def start_worker(self, worker: StartWorker, now: float) -> StartWorker:
         """Counts on the worker before any request needs it."""
-        return self._workers.add_worker(worker, now)
+        return self.workers.add_worker(worker, now)
 
     def worker_failed(self, resource_id: ResourceId, reason: str, now: float) -> list[Action]:
         """A worker could not be started, or died. After some failed starts in a row the waiting requests fail."""
-        if not self._workers.is_starting(resource_id):
+        if not self.workers.is_starting(resource_id):
             return self.unregister_executor(resource_id, now) if self.knows(resource_id) else []
-        if not self._workers.start_failed(resource_id, now):
+        if not self.workers.start_failed(resource_id, now):
             return []
         failed = [self._requests.remove_request(allocation_id) for waiting in list(self._requests.unmet.values()) for allocation_id in list(waiting)]
         return [FailRequest(request, ResourceUnavailableError(f"no worker could be started: {reason}")) for request in failed if request is not None]
@@ -190,11 +191,14 @@ class SlotManager:
         was put off."""
         actions: list[Action] = []
         for resource_id, since in self._inventory.pop_idle_since(now - self._idle_timeout_s):
-            if self.owns(resource_id):
+            if self.workers.is_spare(resource_id):
+                self._inventory.update_idle(self._inventory.executors[resource_id], now)  # it is looked at again
+            elif self.owns(resource_id):
                 actions += [StopWorker(resource_id, f"idle for {now - since:.0f} s"), *self.unregister_executor(resource_id, now)]
-        for resource_id in self._workers.overdue_workers(now):
+        for resource_id in self.workers.overdue_workers(now):
             actions += [StopWorker(resource_id, "did not register in time"), *self.worker_failed(resource_id, "it did not register in time", now)]
-        return actions + self._workers.provision(self._requests, now)
+        actions += self.workers.provision(self._requests, now)
+        return actions + self.workers.provide_spares(self._requests, now)
 
     # -- matching --------------------------------------------------------------------------------------------------------
 
@@ -251,16 +255,16 @@ class SlotManager:
         executors = self._inventory.executors.values()
         return SlotManagerStatistics(
             len(executors), self._inventory.size, sum(map(len, self._inventory.free.values())), sum(executor.pending for executor in executors),
-            sum(executor.doubted for executor in executors), sum(map(len, self._requests.unmet.values())), self._workers.workers_starting,
+            sum(executor.doubted for executor in executors), sum(map(len, self._requests.unmet.values())), self.workers.workers_starting,
         )
 
     def check_invariants(self) -> None:
         """Raises EngineError when the tables contradict each other. Looks at every slot: for tests."""
-        self._inventory.check_invariants(self._workers.owns)
+        self._inventory.check_invariants(self.workers.owns)
         self._requests.check_invariants([slot.request.allocation_id for slot in self._inventory.slots() if slot.request])
         if self._requests.unmet and any(profile.fits_in(free) for profile in self._requests.unmet for free in self._inventory.free):
             raise EngineError(f"{self!r}: a request waits while a fitting slot is free")
-        self._workers.check_invariants()
+        self.workers.check_invariants()
 
     def __repr__(self) -> str:
         return f"<SlotManager {self.statistics()}>"

@@ -3,7 +3,7 @@ It only decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from flinkpy.actors.resource_manager.managed_slots import OpenRequests
@@ -27,6 +27,7 @@ class WorkerProvisioner:
 
     FAILURES_IN_A_ROW = 3
     RETRY_S = 1.0
+    SPARES_AFTER_S = 3.0  # a worker was lost, or has come: jobs that start there need the machine more than a new spare does
 
     def __init__(
         self, config: SlotConfig, ids: IdFactory, inventory: SlotInventory, limit: Callable[[ResourceProfile], int | None],
@@ -36,7 +37,11 @@ class WorkerProvisioner:
         self._starting: dict[ResourceId, StartingWorker] = {}
         self._starting_slots: dict[ResourceProfile, int] = {}
         self._owned: set[ResourceId] = set()
+        self._inherited: set[ResourceId] = set()  # those of them that an earlier ResourceManager has started
         self._failures, self._hold_until = 0, 0.0
+        self._spares_from = 0.0
+        self._expected: set[ResourceId] = set()
+        self._expected_until = 0.0
 
     @property
     def workers_starting(self) -> int:
@@ -71,7 +76,16 @@ class WorkerProvisioner:
         self._owned.add(worker.resource_id)
         return worker
 
-    def worker_registered(self, resource_id: ResourceId) -> None:
+    def expect_workers(self, resource_ids: Iterable[ResourceId], now: float) -> None:
+        """Counts on workers of an earlier ResourceManager, which belong to this one from now on."""
+        self._expected.update(resource_ids)
+        self._inherited.update(self._expected)
+        self._owned.update(self._expected)
+        self._expected_until = now + self._config.previous_workers_timeout.total_seconds()
+
+    def worker_registered(self, resource_id: ResourceId, now: float) -> None:
+        self._spares_from = now + self.SPARES_AFTER_S
+        self._expected.discard(resource_id)
         self._end_start(resource_id)
         self._failures = 0
 
@@ -89,6 +103,11 @@ class WorkerProvisioner:
     def worker_gone(self, resource_id: ResourceId) -> None:
         self._end_start(resource_id)
         self._owned.discard(resource_id)
+        self._inherited.discard(resource_id)
+        self._expected.discard(resource_id)
+
+    def worker_lost(self, now: float) -> None:
+        self._spares_from = now + self.SPARES_AFTER_S
 
     def overdue_workers(self, now: float) -> list[ResourceId]:
         """Returns the workers that have not registered in time."""
@@ -108,7 +127,7 @@ class WorkerProvisioner:
     def provision(self, requests: OpenRequests, now: float) -> list[Action]:
         """Starts as many workers as the waiting requests need beyond those already starting and the slots coming back, within the limits."""
         actions: list[Action] = []
-        if not requests.unmet or now < self._hold_until:
+        if not requests.unmet or self._holds_off(now):
             return actions
         for profile, waiting in requests.unmet.items():
             while self._limit(profile) is not None and (misfit := self._inventory.find_idle_misfit(profile, self.owns)) is not None:
@@ -126,6 +145,42 @@ class WorkerProvisioner:
                 actions.append(self._stop_misfit(misfit, "its slots fit no waiting request, and take the room of slots that would"))
         return actions
 
+    def provide_spares(self, requests: OpenRequests, now: float) -> list[Action]:
+        """Starts workers that no request needs yet, so that those of a worker that dies are served at once."""
+        actions: list[Action] = []
+        profile = self._spare_profile()
+        if profile is None or requests.unmet or self._holds_off(now) or now < self._spares_from:
+            return actions
+        while self._free_soon(profile) < self._spare_slots:
+            slots = min(self._config.slots_per_executor, self._room(profile))
+            if slots <= 0:
+                break
+            actions.append(self.add_worker(StartWorker(self._ids.resource_id("taskexecutor"), slots, profile), now))
+        return actions
+
+    def is_spare(self, resource_id: ResourceId) -> bool:
+        """Whether the idle worker is one of those that are kept for the case that another one dies."""
+        profile = self._spare_profile()
+        if profile is None:
+            return False
+        own = sum(profile.fits_in(slot.profile) for slot in self._inventory.executors[resource_id].slots.values())
+        return own > 0 and self._free_soon(profile) - own < self._spare_slots
+
+    def _holds_off(self, now: float) -> bool:
+        """Whether no worker is started now: a start has just failed, or workers of an earlier ResourceManager may still come."""
+        return now < self._hold_until or (bool(self._expected) and now < self._expected_until)
+
+    def _spare_profile(self) -> ResourceProfile | None:
+        """The profile of spare workers; None if there are to be none."""
+        return self._inventory.taken.main_profile() if self._config.spare_workers else None
+
+    @property
+    def _spare_slots(self) -> int:
+        return self._config.spare_workers * self._config.slots_per_executor
+
+    def _free_soon(self, profile: ResourceProfile) -> int:
+        return self._inventory.count_free(profile) + self._starting_slots.get(profile, 0)
+
     def _room(self, profile: ResourceProfile) -> int:
         """How many more slots of that profile the limits allow."""
         have = self._inventory.size + sum(self._starting_slots.values())
@@ -139,9 +194,10 @@ class WorkerProvisioner:
 
     def check_invariants(self) -> None:
         """Raises EngineError when more slots were started than the configuration allows. TaskExecutors not started
-        here are not counted."""
-        highest = self._config.max_slots
-        owned = sum(len(executor.slots) for executor in self._inventory.executors.values() if executor.resource_id in self._owned)
+        here are not counted, nor are those of an earlier ResourceManager: they may come when others were started in
+        their place, and are stopped when they are idle."""
+        highest, started = self._config.max_slots, self._owned - self._inherited
+        owned = sum(len(executor.slots) for executor in self._inventory.executors.values() if executor.resource_id in started)
         if highest is not None and owned + sum(self._starting_slots.values()) > highest:
             raise EngineError(f"{self!r} has started more slots than slotmanager.number-of-slots.max = {highest}")
 

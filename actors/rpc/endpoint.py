@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flinkpy.actors.rpc.gateway_proxy import gateway_methods
 from flinkpy.actors.rpc.service import Cancellable, MainThread, RpcService
@@ -20,6 +20,10 @@ from flinkpy.core.lifecycles import ENDPOINT, EndpointState, StateMachine
 
 G = TypeVar("G")
 T = TypeVar("T")
+
+
+class NoGateway(Protocol):
+    """Of an endpoint that nobody calls."""
 
 
 class RpcEndpoint:

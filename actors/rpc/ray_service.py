@@ -39,7 +39,7 @@ log = logging.getLogger("flinkpy.rpc")
 
 NAMESPACE = "flinkpy"
 GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones
-REWATCH_S = 1.0
+REWATCH_S = 0.1
 CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; each costs a fiber
 
 
@@ -116,6 +116,7 @@ class RayPeer:
         self._waiting: list[tuple[int | None, bytes]] = []
         self._found = False  # once true, nothing waits any more
         self._watching = False
+        self._life: str | None = None  # of the watched process
         self._lost: str | None = None  # why nothing can be sent any more
         self._lock = threading.Lock()
 
@@ -126,13 +127,13 @@ class RayPeer:
         except Exception as error:  # ValueError: no such actor; others: no cluster
             self.lost(f"there is no process {self.process} on Ray in namespace {self._service.namespace} ({type(error).__name__})")
             return
-        with self._lock:
-            self._handle, self._ask, self._tell = handle, handle.deliver, handle.deliver.options(num_returns=0)
-            waiting, self._waiting = self._waiting, []
-            for request_id, data in waiting:
+        self._handle, self._ask, self._tell = handle, handle.deliver, handle.deliver.options(num_returns=0)
+        while not self._found:
+            with self._lock:
+                waiting, self._waiting = self._waiting, []
+                self._found, watching = not waiting, self._watching
+            for request_id, data in waiting:  # without the lock: an answer that is there at once may send the next message
                 self._post(request_id, data)
-            self._found = True
-            watching = self._watching
         if watching:
             self._await_termination()
 
@@ -172,8 +173,7 @@ class RayPeer:
             assert isinstance(answer, RpcAnswer)
         except RayActorError as error:
             asks.answer(request_id, None, RecipientUnreachableError(f"process {self.process} is gone: {_reason(error)}"))
-            if not isinstance(error, ActorUnavailableError):
-                self._service.forget_peer(self)
+            self._service.forget_peer(self)  # a process started anew counts the messages from 0 on
         except Exception as error:  # an unknown class, or a cluster that is shutting down
             asks.answer(request_id, None, RpcError(f"the answer of {self.process} cannot be read: {type(error).__name__}: {error}"))
         else:
@@ -194,14 +194,24 @@ class RayPeer:
         return watch
 
     def _await_termination(self) -> None:
-        self._handle.await_termination.remote().future().add_done_callback(self._terminated)
+        """Ray may start a process anew under its name. That is another one, too."""
+        self._handle.life.remote().future().add_done_callback(self._lives)
+
+    def _lives(self, done: Any) -> None:
+        if done.exception() is not None:
+            self._terminated(done)
+        elif self._life not in (None, done.result()):
+            self.lost(f"process {self.process} died, and was started anew")
+        else:
+            self._life = done.result()
+            self._handle.await_termination.remote().future().add_done_callback(self._terminated)
 
     def _terminated(self, done: Any) -> None:
         error = done.exception()
         if isinstance(error, ActorUnavailableError):  # unreachable, perhaps for a moment: not known to be dead
             self._service.schedule(REWATCH_S, self._await_termination)
         else:
-            self.lost(f"process {self.process} " + (f"died: {_reason(error)}" if error is not None else "has stopped"))
+            self.lost(_end_of(self.process, error))
 
     def lost(self, reason: str) -> None:
         """The process does not exist, or has ended: fails the open calls to it, and notifies its watchers."""
@@ -216,6 +226,10 @@ class RayPeer:
             watch.report(reason)
 
 
+def _end_of(process: str, error: BaseException | None) -> str:
+    return f"process {process} " + (f"died: {_reason(error)}" if error is not None else "has stopped")
+
+
 def _reason(error: BaseException) -> str:
     """Ray's reason in a line or two, without the actor's whole history."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -226,13 +240,15 @@ def _reason(error: BaseException) -> str:
 
 
 class RpcHost:
-    """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the endpoints."""
+    """The Ray actor: a RayRpcService, in which it runs ``setup(service)`` to build and start the endpoints. The name of
+    its class is what Ray's dashboard and the machine's list of processes show (``ray::TaskExecutorProcess``)."""
 
     def __init__(self, process: str, namespace: str, config: RpcConfig, setup: bytes) -> None:
         self._process = process
         self._streams: Sequencers[Callable[[], None]] = Sequencers()
         self._ended = asyncio.Event()
         self.service = RayRpcService(process, namespace=namespace, config=config, exit_process=self._stop_self)
+        self._life = self.service.ids.hex(8)
         self._myself = ray.get_runtime_context().current_actor
         self._kept = code.loads(setup)(self.service)  # keeps alive whatever the set-up returns
 
@@ -270,6 +286,10 @@ class RpcHost:
         outlives this process."""
         return self.service.handlers[name](*arguments)
 
+    async def life(self) -> str:
+        """Tells this process from others that Ray starts under its name."""
+        return self._life
+
     async def await_termination(self) -> str:
         """Returns when the process stops, and fails when it dies: no other notice comes faster."""
         await self._ended.wait()
@@ -306,6 +326,14 @@ def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], 
     return reply
 
 
+class JobManagerProcess(RpcHost):
+    """The process of a Dispatcher, a ResourceManager and their JobMasters."""
+
+
+class TaskExecutorProcess(RpcHost):
+    """The process of a TaskExecutor."""
+
+
 class RayHost:
     """A handle to a host actor."""
 
@@ -316,6 +344,17 @@ class RayHost:
         """Completes when the actor runs and its set-up is done. Fails with RecipientUnreachableError when it could
         not start."""
         return _future_of(self._actor.ready.remote(), f"process {self.process} did not start")
+
+    def watch(self, service: RayRpcService, on_end: Callable[[str], None]) -> None:
+        """Calls ``on_end(reason)``, in any thread, when the process has stopped or died."""
+        def ended(done: Any) -> None:
+            error = done.exception()
+            if isinstance(error, ActorUnavailableError):  # as in RayPeer
+                service.schedule(REWATCH_S, lambda: self.watch(service, on_end))
+            else:
+                on_end(_end_of(self.process, error))
+
+        self._actor.await_termination.remote().future().add_done_callback(ended)
 
     def stop(self) -> Future[None]:
         """Stops the endpoints and ends the process. Completes when it has ended."""
@@ -330,15 +369,16 @@ class RayHost:
 
 
 def start_host(process: str, setup: bytes | Callable[[RayRpcService], Any], *, namespace: str = NAMESPACE, config: RpcConfig = RpcConfig(),  # noqa: B008
-               options: Mapping[str, Any] | None = None) -> RayHost:
-    """Creates the actor named ``process`` and has it run ``setup(service)``. Does not wait: see :meth:`RayHost.ready`.
+               options: Mapping[str, Any] | None = None, kind: type[RpcHost] = RpcHost) -> RayHost:
+    """Creates the actor named ``process``, of this ``kind``, and has it run ``setup(service)``. Does not wait: see
+    :meth:`RayHost.ready`.
 
     ``options`` are Ray's actor options (``num_cpus``, ``resources``, ``lifetime="detached"``, ``get_if_exists=True``,
-    ``runtime_env``). ``setup`` as bytes comes from ``flinkpy.core.program.code.dumps``. It must return soon: slow
+    ``runtime_env``, ``max_restarts``). ``setup`` as bytes comes from ``flinkpy.core.program.code.dumps``. It must return soon: slow
     work belongs into the endpoints' ``on_start``.
     """
     data = setup if isinstance(setup, bytes) else code.dumps(setup, f"the set-up of {process}")
-    actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(RpcHost)
+    actor_class = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=CONCURRENT_CALLS)(kind)
     actor = actor_class.options(name=process, namespace=namespace, **(options or {})).remote(process, namespace, config, data)
     return RayHost(process, actor)
 
@@ -363,6 +403,11 @@ def find_host(process: str, namespace: str = NAMESPACE) -> RayHost | None:
         return RayHost(process, ray.get_actor(process, namespace=namespace))
     except ValueError:
         return None
+
+
+def living_hosts(namespace: str = NAMESPACE) -> list[str]:
+    """The names of all hosts there are."""
+    return [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == namespace]
 
 
 def _future_of(ref: Any, what: str, death_is_fine: bool = False) -> Future[None]:

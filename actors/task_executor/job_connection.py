@@ -144,7 +144,12 @@ class JobConnection:
     # -- tasks -------------------------------------------------------------------------------------------------------------
 
     def report_state(self, state: TaskExecutionState) -> None:
-        """Sends the state until it is answered; the latest state of a task replaces an earlier one that still waits."""
+        """Sends the state until it is answered; the latest state of a task replaces an earlier one that still waits. A
+        JobMaster that has not registered this TaskExecutor has no task here: then it is one of its predecessor's, and
+        nobody waits for its state."""
+        if self._gateway is None:
+            self._listener.close_if_done(self.job_id)
+            return
         self._reports[state.attempt_id] = state
         if state.state in TERMINAL:
             self._receivers.pop(state.attempt_id, None)

@@ -28,7 +28,7 @@ class TaskSlot:
     def __init__(self, index: int, profile: ResourceProfile, job_id: JobId, allocation_id: AllocationId) -> None:
         self.index, self.profile, self.job_id, self.allocation_id = index, profile, job_id, allocation_id
         self.lifecycle: StateMachine[TaskSlotState] = StateMachine(TASK_SLOT, f"slot {index}, allocation {allocation_id:.8}")
-        self.tasks: set[ExecutionAttemptId] = set()
+        self.tasks: dict[ExecutionAttemptId, None] = {}  # in the order in which they came
         self.ended: set[ExecutionAttemptId] = set()  # so that a doubled submission does not run a task again
 
     @property
@@ -123,7 +123,7 @@ class TaskSlotTable:
             raise SlotNotAvailableError(f"allocation {allocation_id:.8} is not held here for job {attempt_id.job_id:.8}")
         if not self.activate(allocation_id):
             raise SlotNotAvailableError(f"allocation {allocation_id:.8} is being released")
-        slot.tasks.add(attempt_id)
+        slot.tasks[attempt_id] = None
         self._of_task[attempt_id] = slot
         return slot
 
@@ -137,7 +137,7 @@ class TaskSlotTable:
         slot = self._of_task.pop(attempt_id, None)
         if slot is None:
             return False
-        slot.tasks.discard(attempt_id)
+        slot.tasks.pop(attempt_id, None)
         slot.ended.add(attempt_id)
         if slot.state is TaskSlotState.RELEASING and not slot.tasks:
             self._vacate(slot)

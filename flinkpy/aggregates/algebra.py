@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flinkpy.core.errors import ProgramError
+
 WHOLE: frozenset[type] = frozenset({int, bool})
 
 
@@ -28,6 +30,10 @@ class Aggregate(ABC):
     """Whether the number of values is all there is to know."""
     of_numbers: ClassVar[bool] = True
     """Whether it computes with the values, so that they must be numbers."""
+
+    def with_options(self, **options: Any) -> Aggregate:
+        """This aggregate with constants of its own, such as the share of a percentile."""
+        return self
 
     # -- values ----------------------------------------------------------------------------------------------------------------
 
@@ -62,6 +68,33 @@ class Aggregate(ABC):
         """The Arrow type of accumulators for a column of that type; raises ProgramError for a type that the aggregate
         does not support."""
 
+    def accumulator_dtype(self, dtype: Any) -> Any:
+        """The numpy type of accumulators, for values of this one."""
+        return dtype
+
+    def needs_objects(self) -> bool:
+        """Whether the values are wanted as Python objects, with None for null."""
+        return False
+
+    def lifted(self, values: Any, present: Any) -> Any:
+        """What stands for single values among the accumulators. ``present`` says where there is a value (None:
+        everywhere)."""
+        return values
+
+    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+        """The accumulators as an Arrow array, from which ``loaded`` makes them again; None if they are values."""
+        return None
+
+    def loaded(self, saved: Any) -> Any:
+        """The accumulators that ``saved`` has written; None if they are values."""
+        return None
+
+    def is_exact_over(self, computed_in: Any) -> bool:
+        """Whether partial accumulators give the same result however the values are divided, in their order."""
+        import pyarrow as pa
+
+        return bool(self.only_counts or self.selects or pa.types.is_integer(computed_in))
+
     def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
         """``add`` for Python values of that Arrow type."""
         return self.add
@@ -94,6 +127,28 @@ class Aggregate(ABC):
         """The results as an Arrow array, null where the count is 0. ``accumulators`` returns the values as an Arrow
         array."""
         return accumulators()
+
+
+class OfColumns(Aggregate):
+    """An aggregate that only columns have. Its accumulators are more than a value."""
+
+    of_fields = False
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        raise NotImplementedError(f"{self.name} of records is not there")
+
+
+def floats_of_numbers(name: str, input_type: Any) -> Any:
+    """The type of an aggregate that computes in floats. Raises ProgramError for a column without numbers."""
+    import pyarrow as pa
+
+    from flinkpy.columns.kernels.operand_types import wide
+
+    try:
+        wide(input_type)
+    except TypeError:
+        raise ProgramError(f"{name} needs numbers, this is {input_type}") from None
+    return pa.float64()
 
 
 @dataclass(frozen=True)

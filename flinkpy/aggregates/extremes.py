@@ -29,19 +29,7 @@ class Extreme(Aggregate):
                 "else update(current, record)")
 
     def computed_in(self, input_type: Any) -> Any:
-        import pyarrow as pa
-
-        from flinkpy.columns.kernels.operand_types import is_text, wide
-
-        if pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
-            return input_type if pa.types.is_uint64(input_type) else wide(input_type)
-        if is_text(input_type):
-            return pa.string()
-        if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
-            return pa.decimal128(input_type.precision, input_type.scale)
-        if (pa.types.is_nested(input_type) and not pa.types.is_list(input_type)) or pa.types.is_union(input_type) or pa.types.is_interval(input_type):
-            raise ProgramError(f"{self.name} of {input_type} is not there; cast it")
-        return input_type
+        return kept_in(input_type, self.name)
 
     @abstractmethod
     def pick(self, values: Any) -> Any:
@@ -128,3 +116,20 @@ def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:
         first[group[::-1]] = values[at[::-1]]  # the last assignment wins: that of the first zero
         best = np.where(best == 0, first, best)
     return best
+
+
+def kept_in(input_type: Any, name: str) -> Any:
+    """The type in which single values of a column are kept. Raises ProgramError if there is none."""
+    import pyarrow as pa
+
+    from flinkpy.columns.kernels.operand_types import is_text, wide
+
+    if pa.types.is_integer(input_type) or pa.types.is_floating(input_type):
+        return input_type if pa.types.is_uint64(input_type) else wide(input_type)
+    if is_text(input_type):
+        return pa.string()
+    if pa.types.is_decimal32(input_type) or pa.types.is_decimal64(input_type):
+        return pa.decimal128(input_type.precision, input_type.scale)
+    if (pa.types.is_nested(input_type) and not pa.types.is_list(input_type)) or pa.types.is_union(input_type) or pa.types.is_interval(input_type):
+        raise ProgramError(f"{name} of {input_type} is not there; cast it")
+    return input_type

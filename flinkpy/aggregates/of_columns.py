@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,18 @@ class ColumnAggregate:
     [5]
     """
 
-    def __init__(self, kind: str, input_type: Any, keeps_type: bool = False) -> None:
-        self.of: Aggregate = BUILT_IN[kind]
+    def __init__(self, kind: str, input_type: Any, keeps_type: bool = False, options: Sequence[tuple[str, Any]] = ()) -> None:
+        self.of: Aggregate = BUILT_IN[kind].with_options(**dict(options))
         self.only_counts = self.of.only_counts
         self.computed_in = self.of.computed_in(input_type)
         self.result_type = input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
         self._counted_in = counted_in(self.computed_in)
         is_number = self._counted_in is not None or self.computed_in == pa.float64() or pa.types.is_integer(self.computed_in)
-        self.dtype = np.dtype("int64" if self._counted_in is not None else self.computed_in.to_pandas_dtype() if is_number else object)
-        self.identity: Any = None if self.dtype == object else self.of.identity(self.dtype)
+        numbers = np.dtype("int64" if self._counted_in is not None else self.computed_in.to_pandas_dtype() if is_number else object)
+        self._of_objects = numbers.kind == "O" or self.of.needs_objects()
+        self.dtype = np.dtype(object) if self._of_objects else self.of.accumulator_dtype(numbers)
+        self._instead_of_null: Any = None if self._of_objects else self.of.identity(self.dtype) if self.dtype == numbers else 0
+        self.identity: Any = None if self._of_objects else self.of.identity(self.dtype)
 
     def values_of(self, column: Any) -> tuple[Any, Any]:
         """The counts (None: one each) and the values (None: only counts matter) of a column's records."""
@@ -46,27 +50,36 @@ class ColumnAggregate:
         counts = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
         if self.only_counts:
             return counts, None
-        # Sums beyond 64 bits, as ``accumulators`` writes them
-        if pa.types.is_decimal(column.type) and self.computed_in == pa.int64():
-            return counts, np.array([self.identity if value is None else int(value) for value in column.to_pylist()], dtype=object)
         column = as_computed(column, self.computed_in)
-        if self.dtype == object:
-            values = np.empty(len(column), dtype=object)
-            values[:] = python_values(column)
-            return counts, values
         if self._counted_in is not None:
             column = column.view(self._counted_in).cast(pa.int64())
-        return counts, (column.fill_null(self.identity) if nulls else column).to_numpy(zero_copy_only=False)
+        if self._of_objects:
+            values = np.empty(len(column), dtype=object)
+            values[:] = python_values(column)
+        else:
+            values = (column.fill_null(self._instead_of_null) if nulls else column).to_numpy(zero_copy_only=False)
+        return counts, self.of.lifted(values, None if counts is None else counts > 0)
+
+    def accumulators_of(self, saved: Any) -> Any:
+        """The values that ``accumulators`` has written."""
+        if self.only_counts:
+            return None
+        loaded = self.of.loaded(saved)
+        if loaded is not None:
+            return loaded
+        if pa.types.is_decimal(saved.type) and self.computed_in == pa.int64():  # sums beyond 64 bits
+            return np.array([self.identity if value is None else int(value) for value in saved.to_pylist()], dtype=object)
+        return self.values_of(saved)[1]
 
     @property
     def is_exact(self) -> bool:
         """Whether partial accumulators give the same result however the values are divided. Sums of floats and of
         decimals are rounded, so theirs do not."""
-        return self.only_counts or self.of.selects or pa.types.is_integer(self.computed_in)
+        return self.of.is_exact_over(self.computed_in)
 
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:
         """A column and its groups with fewer values and the same aggregates: Arrow compares texts, and makes no Python value of each."""
-        if self.computed_in != pa.string():
+        if self.computed_in != pa.string() or not self.of.selects:
             return column, codes
         table = pa.table([pa.array(codes), column.cast(pa.string())], names=["code", "value"])
         left = table.group_by("code", use_threads=False).aggregate([("value", self.of.name)])
@@ -82,7 +95,7 @@ class ColumnAggregate:
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
         """The accumulator of each group, of values or of accumulators."""
-        if self.dtype != object:
+        if self.dtype != object or self.of.needs_objects():
             return self.of.grouped(values, codes, groups)
         add, found = self.of.adding(self.computed_in), np.full(groups, None, dtype=object)
         for code, value in zip([0] * len(values) if codes is None else codes.tolist(), values.tolist()):
@@ -114,12 +127,17 @@ class ColumnAggregate:
         return array if array.type == self.result_type else array.cast(self.result_type)
 
     def accumulators(self, counts: Any, values: Any) -> Any:
-        """The values as an Arrow array, which ``values_of`` can read."""
+        """The values as an Arrow array, which ``accumulators_of`` can read."""
+        saved = self.of.saved(values, self.computed_in)
+        if saved is not None:
+            return saved
         if self.dtype == object:
             return array_of(values.tolist(), self.computed_in)
         if values.dtype == object:
             return pa.array(list(map(decimal.Decimal, values.tolist())), pa.decimal128(38, 0), mask=counts == 0)
         mask = None if counts is None else counts == 0
+        if self.dtype.names is not None:
+            values = values["value"]
         if self._counted_in is None:
             return pa.array(values, self.computed_in, mask=mask)
         return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)

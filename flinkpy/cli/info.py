@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from flinkpy.cli.run import gather, guarded, pyflink_names
-from flinkpy.cli.script import run_script
+from flinkpy.cli.run import gather, guarded, run_until_execute
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program.launch_context import ProgramAborted, set_launch_context
 
 
 def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,
@@ -28,12 +26,7 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)
-        set_launch_context(settings, draw)
-        try:
-            with pyflink_names(settings):
-                run_script(path, arguments)
-        except ProgramAborted:
-            return
+        run_until_execute(path, arguments, settings, draw)
         if not drawn:  # the program may have caught the exception, or called execute() in a thread of its own
             raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
 

@@ -21,7 +21,7 @@ from flinkpy.core.options.engine import TARGET, Target
 
 def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool) -> None:
     """Prints a table of jobs."""
-    jobs = _session(target, definitions, conf).list_jobs()
+    jobs = reach_session(target, definitions, conf).list_jobs()
     shown = [job for job in jobs if everything or not JOB.is_terminal(job.state)]
     if not shown:
         ended = len(jobs) - len(shown)
@@ -57,7 +57,7 @@ def duration(ms: int) -> str:
 
 def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str) -> None:
     """Cancels the job with that id, or the only one whose id begins with it."""
-    session = _session(target, definitions, conf)
+    session = reach_session(target, definitions, conf)
     job = session.find_job(job_id)
     if JOB.is_terminal(job.state):
         click.echo(f"{job.job_id} {job.name!r} has already ended: {job.state.value}")
@@ -66,7 +66,8 @@ def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None
     click.echo(f"cancelling {job.job_id} {job.name!r}")
 
 
-def _session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:
+def reach_session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:
+    """The session on Ray that the options name. Raises an error if there is none: these commands start nothing."""
     settings: dict[str, Any] = gather(conf, definitions, None, target)
     if settings.setdefault(TARGET.key, Target.RAY.value) in (Target.EMBEDDED, Target.EMBEDDED.value):
         raise ConfigurationError("embedded jobs live in the process that started them: end that one (Ctrl-C); -t ray reaches sessions on Ray")

@@ -23,7 +23,8 @@ _verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show 
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # arguments after the script belong to it
 
 
-_NEEDS_SAVEPOINTS = ("stop", "savepoint", "checkpoint")  # Flink's commands for a job; a session is ended by `session stop`
+_TYPES = click.Choice(["canonical", "native"], case_sensitive=False)
+_type = click.option("--type", "form", type=_TYPES, help="The form of the files: native (default), or canonical, Parquet that others read.")
 
 
 class Commands(click.Group):
@@ -39,9 +40,6 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            if args[0] in _NEEDS_SAVEPOINTS:
-                raise click.UsageError(f"`flinkpy {args[0]}` needs savepoints, which come with the checkpoints milestone; "
-                                       "`flinkpy cancel JOB` ends a job without one.", ctx)
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint
@@ -61,7 +59,7 @@ def flinkpy() -> None:
 @_definitions
 @click.option("-d", "--detached", is_flag=True, help="Return when the job was submitted, and print its id (on ray).")
 @click.option("-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help=(
-    "Start from this checkpoint: its folder, or the folder of a job for its newest."))
+    "Start from this savepoint or checkpoint: its folder, or the folder of a job for its newest checkpoint."))
 @click.option("-n", "--allow-non-restored-state", "--allowNonRestoredState", is_flag=True, help=(
     "With -s: leave state behind that no operator asks for."))
 @_pyflink
@@ -96,6 +94,57 @@ def info(parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, c
     from flinkpy.cli.info import show_plan
 
     sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, verbose=verbose))
+
+
+class _CheckpointFirst(click.Command):
+    """Takes CHECKPOINT before the options, where people write it, as well as among them and behind them. What follows SCRIPT belongs to it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = self._first_argument(args)
+        is_followed_by_option = any(each.startswith("-") for each in args[at + 1 : at + 2])
+        named = ["--checkpoint"] if at < len(args) and (at == 0 or is_followed_by_option) else []
+        return super().parse_args(ctx, [*args[:at], *named, *args[at:]])
+
+    def _first_argument(self, args: list[str]) -> int:
+        """The position of the first that is neither an option nor its value."""
+        with_value = {name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-"):
+            at += 2 if args[at] in with_value else 1
+        return at
+
+
+@flinkpy.command(cls=_CheckpointFirst, context_settings=_SCRIPT, options_metavar="CHECKPOINT --operator NAME [OPTIONS]")
+@click.option("--operator", required=True, metavar="NAME", help="The operator at whose function the debugger stops: its name or uid.")
+@click.option("--key", metavar="KEY", help="Stop only for this key, as str() or repr() shows it.")
+@click.option("--subtask", type=click.IntRange(min=0), help="Stop only in this subtask, counted from 0.")
+@click.option("--only-errors", is_flag=True, help="Stop only where the function raises.")
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Another parallelism than the checkpoint has.")
+@click.option("-n", "--allow-non-restored-state", is_flag=True, help="Leave state behind that no operator asks for.")
+@_definitions
+@_pyflink
+@_conf
+@_verbose
+@click.option("--checkpoint", hidden=True)
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def debug(operator: str, key: str | None, subtask: int | None, only_errors: bool, parallelism: int | None, allow_non_restored_state: bool,
+          definitions: tuple[str, ...], pyflink: bool, conf: Path | None, verbose: bool, checkpoint: str | None, script: str,
+          arguments: tuple[str, ...]) -> None:
+    """Replay the job in SCRIPT from CHECKPOINT in this process, under Python's debugger.
+
+    The job reads on from the checkpoint, with all its state. At each record of the operator the debugger stops, at the first line of its
+    function. Nothing is written: sinks drop what they get.
+    """
+    if checkpoint is None:
+        if not arguments:
+            raise click.UsageError("name the checkpoint and the program: flinkpy debug CHECKPOINT --operator NAME job.py")
+        checkpoint, script, arguments = script, arguments[0], arguments[1:]
+    from flinkpy.cli.debug import debug_job
+    from flinkpy.operators.debugging.debugged_operator import Stops
+
+    sys.exit(debug_job(checkpoint, script, arguments, operator=operator, stops=Stops(key, subtask, only_errors), parallelism=parallelism,
+                       definitions=definitions, allow_non_restored_state=allow_non_restored_state, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
 @flinkpy.command()
@@ -134,6 +183,59 @@ def cancel(target: str | None, definitions: tuple[str, ...], conf: Path | None, 
     from flinkpy.cli.jobs import cancel_job
 
     cancel_job(target, definitions, conf, job_id)
+
+
+@flinkpy.command()
+@_target
+@click.option("-p", "--savepoint-path", "--savepointPath", "folder", metavar="FOLDER", help=(
+    "Where the savepoint gets a folder of its own (default: execution.checkpointing.savepoint-dir)."))
+@click.option("-d", "--drain", is_flag=True, help="End the sources first, so that windows and timers fire: for a job that is not to go on.")
+@_type
+@_definitions
+@_conf
+@click.argument("job_id")
+def stop(target: str | None, folder: str | None, drain: bool, form: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
+    """Stop a job of the session on Ray with a savepoint, from which it can go on (flinkpy run -s)."""
+    from flinkpy.cli.savepoints import ask_for_snapshot
+    from flinkpy.core.elements import SnapshotType
+
+    ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.TERMINATE if drain else SnapshotType.SUSPEND, folder, form)
+
+
+@flinkpy.command()
+@_target
+@click.option("-d", "--dispose", metavar="PATH", help="Remove the savepoint in this folder; no job is asked.")
+@_type
+@_definitions
+@_conf
+@click.argument("job_id", required=False)
+@click.argument("folder", required=False)
+def savepoint(target: str | None, dispose: str | None, form: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str | None,
+              folder: str | None) -> None:
+    """Take a savepoint of a job of the session on Ray, which goes on; it gets a folder of its own in FOLDER (default:
+    execution.checkpointing.savepoint-dir)."""
+    from flinkpy.cli import savepoints
+    from flinkpy.core.elements import SnapshotType
+
+    if dispose is None and job_id is not None:
+        savepoints.ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.SAVEPOINT, folder, form)
+    elif dispose is not None and job_id is None:
+        savepoints.dispose(dispose)
+    else:
+        raise click.UsageError("name a job to take a savepoint of, or with --dispose a savepoint to remove")
+
+
+@flinkpy.command()
+@_target
+@_definitions
+@_conf
+@click.argument("job_id")
+def checkpoint(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
+    """Take a checkpoint of a job of the session on Ray now, without waiting until it is due."""
+    from flinkpy.cli.savepoints import ask_for_snapshot
+    from flinkpy.core.elements import SnapshotType
+
+    ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.CHECKPOINT)
 
 
 @flinkpy.group(cls=Commands)
@@ -189,6 +291,41 @@ def stop_cluster(definitions: tuple[str, ...], conf: Path | None) -> None:
     from flinkpy.cli.session_commands import stop
 
     stop(None, definitions, conf)
+
+
+@flinkpy.group(cls=Commands)
+def checkpoints() -> None:
+    """Look into checkpoints and savepoints on disk. No job or cluster is needed."""
+
+
+@checkpoints.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-n", "--entries", type=click.IntRange(min=0), default=0, metavar="N", help="Also show the first N entries of each state.")
+@click.option("--state", metavar="NAME", help="With -n: only of the states of this name.")
+@click.argument("path")
+def inspect(as_json: bool, entries: int, state: str | None, path: str) -> None:
+    """List what a checkpoint or savepoint holds, and check its files.
+
+    PATH is its folder, or the folder of a job, for the job's newest; a URL (s3://...) too. The exit code is 1 if a file is damaged.
+    """
+    from flinkpy.cli.checkpoint_commands import inspect
+
+    sys.exit(inspect(path, as_json, entries, state))
+
+
+@checkpoints.command()
+@click.option("--format", "format_type", type=click.Choice(["canonical", "native"]), default="canonical", help=(
+    "canonical: a Parquet file for each state, for pandas, Spark and DuckDB; native: flinkpy's own."))
+@click.argument("path")
+@click.argument("target")
+def convert(format_type: str, path: str, target: str) -> None:
+    """Write the checkpoint or savepoint PATH anew to the folder TARGET, in a form that other programs read.
+
+    A job can start from both forms, with `run -s`. Run it where the program's own classes can be imported.
+    """
+    from flinkpy.cli.checkpoint_commands import convert
+
+    convert(path, target, format_type)
 
 
 @flinkpy.command()

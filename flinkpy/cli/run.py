@@ -22,7 +22,7 @@ from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED, RECOVE
 from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, TARGET, Target
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.exit_codes import INTERRUPTED, SIGNALLED
-from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, is_pending, set_launch_context
+from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, PlanListener, ProgramAborted, is_pending, set_launch_context
 
 
 class Terminated(KeyboardInterrupt):
@@ -70,6 +70,16 @@ def run_job(
                 click.echo(f"submitted {job.name!r}, job id {job.job_id}")
 
     return guarded(script, run, verbose)
+
+
+def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[str, Any], take: PlanListener) -> None:
+    """Runs the program up to its first ``execute``, which submits nothing: ``take`` gets its graph. The program may never come there."""
+    set_launch_context(settings, take)
+    try:
+        with pyflink_names(settings):
+            run_script(path, arguments)
+    except ProgramAborted:
+        pass
 
 
 @contextmanager

@@ -7,17 +7,22 @@ longer than its timeout, and the next call at the latest notices a dead cluster.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
 from typing import Protocol, TypeVar
 
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway, JobDetails, JobMetrics, JobOverview, JobResult
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
+from flinkpy.cluster.requested_savepoint import RequestedSavepoint, savepoint_request
 from flinkpy.cluster.uninterrupted import uninterrupted
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import (
     EndpointNotRunningError,
     FencingError,
+    FlinkpyError,
     JobCancelledError,
     JobExecutionError,
     OutputClosedError,
@@ -42,6 +47,8 @@ _ON_THE_WAY = {ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionStat
 LOOK_S = 1.0  # how often a wait for an answer checks whether the cluster still exists
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
+LEADER_LOOK_S = 0.2  # between two looks for the next JobManager
+_LEADER_LOST = (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError)
 
 
 class Watcher(Protocol):
@@ -62,6 +69,19 @@ class Output(Protocol):
     def close(self) -> None: ...
 
 
+class Leaders(Protocol):
+    """Finds the Dispatcher of a session whose JobManager has died."""
+
+    @property
+    def may_come_back(self) -> bool:
+        """Whether there will be another JobManager."""
+        ...
+
+    def find_leader(self) -> Future[DispatcherGateway]:
+        """Looks once, and fails with an RpcError if none leads yet."""
+        ...
+
+
 @dataclass(frozen=True)
 class ClientConfig:
     """``gone`` is the message for the user when the session does not answer; with ``ends_with_program`` the session ends with this program."""
@@ -70,6 +90,7 @@ class ClientConfig:
     gone: str = "the flinkpy session does not answer any more"
     ends_with_program: bool = False
     reached_by: str = ""  # options that a command needs to find this session
+    patience_s: float = 60.0  # for a JobManager that is busy, or comes back
 
     @property
     def poll_s(self) -> float:
@@ -87,11 +108,14 @@ class ClusterClient:
     def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
                  prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-                 make_output: Callable[[], Output] | None = None, check: Callable[[float], None] | None = None) -> None:
+                 make_output: Callable[[], Output] | None = None, check: Callable[[float], None] | None = None,
+                 leaders: Leaders | None = None) -> None:
+        self._leaders = leaders
         self._check = check  # called with the time; raises when the cluster is gone, even if calls are still answered
-        self.dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
+        self._dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
         self._prepare = prepare  # what this kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
+        self._has_said_so = False
         self._make_watcher = make_watcher
 
     def submit(self, job_graph: JobGraph) -> ClusterJob:
@@ -99,12 +123,13 @@ class ClusterClient:
         ready = self._prepare(job_graph)
         output = self._make_output() if self._make_output is not None else None
         try:
-            self.wait_for(self.dispatcher.submit_job(ready if output is None else output.attach(ready)))
+            attached = ready if output is None else output.attach(ready)
+            self.ask(lambda dispatcher: dispatcher.submit_job(attached))
         except BaseException as error:
             if output is not None:
                 output.close()
             if isinstance(error, KeyboardInterrupt):  # the job may have been accepted, and no client would wait for it
-                self.dispatcher.cancel_job(job_graph.job_id)
+                self._dispatcher.cancel_job(job_graph.job_id)
                 shorten(error, f"job {job_graph.name!r} was cancelled")
             raise
         return ClusterJob(self, job_graph.job_id, job_graph.name, self._make_watcher, output)
@@ -115,7 +140,7 @@ class ClusterClient:
 
     def list_jobs(self) -> list[JobOverview]:
         """Running and ended jobs, in the order they were submitted."""
-        return self.wait_for(self.dispatcher.list_jobs())
+        return self.ask(lambda dispatcher: dispatcher.list_jobs())
 
     def find_job(self, prefix: str) -> JobOverview:
         """Returns the one job whose id begins with ``prefix``. Raises ProgramError when there is none, or several, or
@@ -130,15 +155,53 @@ class ClusterClient:
 
     def overview(self) -> ClusterOverview:
         """Counts of TaskExecutors, slots and running jobs."""
-        return self.wait_for(self.dispatcher.request_cluster_overview())
+        return self.ask(lambda dispatcher: dispatcher.request_cluster_overview())
 
-    def wait_for(self, future: Future[T], extra_s: float = 0.0) -> T:
-        """Returns the future's value. If the session is gone, raises an error with one clear message."""
-        try:
-            return self._answer(future, self.config.ask_timeout_s + 1 + extra_s)
-        except (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError) as error:
-            # The error's text is long, as Ray's are; --verbose shows it
-            raise ResourceUnavailableError(self.config.gone) from error
+    @property
+    def poll_s(self) -> float:
+        """How long one call may stay open."""
+        return self.config.poll_s
+
+    def ask(self, call: Callable[[DispatcherGateway], Future[T]], extra_s: float = 0.0) -> T:
+        """Makes the call and returns its value. If the answer is late, or the JobManager has died and comes back, the call
+        is made again: all calls of a Dispatcher can be repeated. If the session is gone, raises an error with one clear
+        message."""
+        end: float | None = None
+        while True:
+            try:
+                return self._answer(call(self._dispatcher), self.config.ask_timeout_s + 1 + extra_s)
+            except _LEADER_LOST as error:
+                if end is None:
+                    end = self.clock.monotonic() + self.config.patience_s
+                is_late = isinstance(error, RpcTimeoutError) and self.clock.monotonic() < end
+                if not is_late or self._another_may_lead:  # else nobody says that it is gone: it may be busy
+                    self._await_leader(error, end)
+
+    @property
+    def _another_may_lead(self) -> bool:
+        return self._leaders is not None and self._leaders.may_come_back
+
+    def _await_leader(self, lost: BaseException, end: float) -> None:
+        """Returns when another JobManager leads. Raises if none comes."""
+        leaders, error = self._leaders, lost
+        while leaders is not None and self._another_may_lead and self.clock.monotonic() < end:
+            self._say_that_it_waits(error)
+            try:
+                self._dispatcher = uninterrupted(self._answer(uninterrupted(leaders).find_leader(), self.config.ask_timeout_s + 1))
+                self._has_said_so = False
+                return
+            except _LEADER_LOST as still:
+                error = still
+                threading.Event().wait(LEADER_LOOK_S)
+        # The error's text is long, as Ray's are; --verbose shows it
+        raise ResourceUnavailableError(self.config.gone) from error
+
+    def _say_that_it_waits(self, error: BaseException) -> None:
+        """Once for each death; not if the next JobManager leads already."""
+        if not self._has_said_so and not isinstance(error, FencingError) and sys.stderr is not None:
+            self._has_said_so = True
+            print(f"the JobManager died, and is started again: waiting for it, {self.config.patience_s:.0f} s at most (client.timeout)",
+                  file=sys.stderr, flush=True)
 
     def _answer(self, future: Future[T], timeout: float) -> T:
         if self._check is None:
@@ -177,17 +240,18 @@ class ClusterJob:
 
     def status(self) -> JobState:
         """The job's current state."""
-        state = self._result.state if self._result is not None else self._client.wait_for(self._client.dispatcher.request_job_status(self.job_id))
+        state = self._result.state if self._result is not None else self._client.ask(
+            lambda dispatcher: dispatcher.request_job_status(self.job_id))
         self.end_was_told = self.end_was_told or JOB.is_terminal(state)
         return state
 
     def details(self) -> JobDetails:
         """States and record counts of every vertex."""
-        return self._client.wait_for(self._client.dispatcher.request_job_details(self.job_id))
+        return self._client.ask(lambda dispatcher: dispatcher.request_job_details(self.job_id))
 
     def metrics(self) -> JobMetrics:
         """Accumulators, with the current counts of running subtasks."""
-        return self._client.wait_for(self._client.dispatcher.request_job_metrics(self.job_id))
+        return self._client.ask(lambda dispatcher: dispatcher.request_job_metrics(self.job_id))
 
     def picture(self) -> JobPicture:
         """The job's progress now; throughput is measured since the last picture."""
@@ -196,10 +260,17 @@ class ClusterJob:
             self._close_output()  # the program may never wait for the result
         return self._pictures.picture(details, self._client.clock.time_ms())
 
+    def request_savepoint(
+        self, snapshot_type: SnapshotType, directory: str | PathLike[str] | None = None, format_type: str | None = None,
+    ) -> RequestedSavepoint:
+        """A savepoint, or with CHECKPOINT a checkpoint out of turn; it begins when its result is asked for. Raises ConfigurationError for a
+        ``format_type`` that does not exist."""
+        return RequestedSavepoint(self._client, self.job_id, savepoint_request(snapshot_type, directory, format_type))
+
     def cancel(self) -> None:
         """Cancels the job. Returns when the JobMaster has received the request. A job that has ended stays as it is."""
         if self._result is None:
-            self._client.wait_for(self._client.dispatcher.cancel_job(self.job_id))
+            self._client.ask(lambda dispatcher: dispatcher.cancel_job(self.job_id))
 
     def result(self, timeout: float | None = None, *, watched: bool = True) -> JobResult:
         """Waits for the end of the job, at most ``timeout`` seconds (for ever with None). Ctrl-C or SIGTERM meanwhile
@@ -246,6 +317,8 @@ class ClusterJob:
             while True:
                 result = self._poll(watcher, deadline)
                 if result is not None:
+                    if watcher is not None and result.restarts:  # perhaps since its last look
+                        self._show_end(watcher)
                     return result
                 if deadline is not None and self._client.clock.monotonic() >= deadline:
                     raise RpcTimeoutError(f"job {self.name!r} has not ended within {timeout:g} s")
@@ -255,11 +328,17 @@ class ClusterJob:
             if watcher is not None:
                 watcher.close()
 
+    def _show_end(self, watcher: Watcher) -> None:
+        try:
+            watcher.update(self.details())
+        except FlinkpyError:  # the result matters more
+            pass
+
     def _poll(self, watcher: Watcher | None, deadline: float | None) -> JobResult | None:
         wait_s = self._client.config.poll_s if watcher is None else min(watcher.interval_s, self._client.config.poll_s)
         if deadline is not None:
             wait_s = max(0.0, min(wait_s, deadline - self._client.clock.monotonic()))
-        return self._client.wait_for(self._client.dispatcher.request_job_result(self.job_id, wait_s), wait_s)
+        return self._client.ask(lambda dispatcher: dispatcher.request_job_result(self.job_id, wait_s), wait_s)
 
     def _cancel_and_wait(self) -> None:
         """Cancels the job, if the cluster answers soon: a user who interrupted must not wait for a cluster in

@@ -15,6 +15,7 @@ import atexit
 import logging
 import os
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -33,6 +34,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import NetworkConfig
+from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner
@@ -47,6 +49,7 @@ WHO_HOLDS_SLOTS = "other jobs of this program hold them"
 _WITHIN = "within a function of a job"  # in a session's key, once for each level
 _STUCK = "stuck"
 _LOCK = threading.Lock()
+_has_told = False
 _sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
 
 
@@ -140,6 +143,7 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
     A session keeps the options it started with, so a job with other options for workers and calls gets a session of
     its own.
     """
+    _tell_what_has_no_effect(configuration)
     key = frozenset((name, str(value)) for name, value in session_options(configuration).items())
     with _LOCK:
         callers = [session for session, each in _sessions.items() if each.driver.is_calling()]
@@ -154,6 +158,15 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
         if key not in _sessions:
             _sessions[key] = EmbeddedCluster(configuration, slots)
         return _sessions[key].client(configuration)
+
+
+def _tell_what_has_no_effect(configuration: Mapping[str, Any]) -> None:
+    """Once in a program."""
+    global _has_told
+    if not _has_told and is_highly_available(configuration) and sys.stderr is not None:
+        _has_told = True
+        print(f"{HA_TYPE.key} has no effect here: the JobManager is a part of this program, and ends with it; on Ray (-t ray) it comes back",
+              file=sys.stderr, flush=True)
 
 
 def stop_embedded() -> None:

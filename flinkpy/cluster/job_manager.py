@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import WorkerDriver
 from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.job_store import Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.session import SessionConfig
+from flinkpy.cluster.take_over import with_checkpoint_folder
+from flinkpy.core.ids import ResourceId
+from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.graph.job_graph import JobGraph
 
 
 class JobManager:
     """The leading part of a session. ``on_shut_down`` ends its process, after the last job has ended.
     ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token that this worker was
-    given. ``dispatching`` is the leadership of the Dispatcher."""
+    given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
+    ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left."""
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
-                 first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None) -> None:
-        self._service, self._config = service, config
-        self._managing = resource_manager_leadership or StandaloneLeadership(service.ids)
-        self.dispatching = StandaloneLeadership(service.ids)
-        self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc,
-                                                first_worker=first_worker, election=self._managing)
-        self.dispatcher = Dispatcher(service, self._make_job_master, self._managing.retrieval(), on_shut_down=on_shut_down,
-                                     election=self.dispatching)
+                 first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None,
+                 inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
+                 previous_workers: Sequence[ResourceId] = ()) -> None:
+        self._service, self._config, self._inheritance = service, config, inheritance
+        term = None if inheritance is None else inheritance.term.token
+        self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
+        self.dispatching = StandaloneLeadership(service.ids, term)
+        self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
+                                                election=self.managing, previous_workers=previous_workers)
+        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=on_shut_down,
+                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability))
 
     def start(self) -> None:
         self.resource_manager.start()
         self.dispatcher.start()
 
-    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
-        return JobMaster(self._service, job_graph, self._managing.retrieval(), on_terminal,
-                         slot_config=self._config.slots, rpc_config=self._config.rpc)
+    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
+        store = None if self._inheritance is None else self._inheritance.store
+        return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
+                         rpc_config=self._config.rpc, store=store, generation=generation)

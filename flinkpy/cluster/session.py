@@ -15,7 +15,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
 from flinkpy.core.options.schema import SCHEMA
 
-_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.")
+_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class SessionInfo:
     dispatcher: LeaderInformation = NO_LEADER  # where jobs are submitted, and under which token
     installation: str | None = None  # fingerprint of the flinkpy it was started from; None: unknown
     is_intact: bool = True  # whether that installation is still there, for the next worker
+    resource_manager: LeaderInformation = NO_LEADER  # where workers register
+    session_id: str = ""  # another one when a session of the same name is started later
 
 
 class SessionGateway(Protocol):
@@ -61,11 +63,13 @@ class SessionEndpoint(RpcEndpoint):
     gateway = SessionGateway
 
     def __init__(self, service: RpcService, configuration: Mapping[str, Any], dispatcher: Future[LeaderInformation],
-                 is_application: bool = False) -> None:
+                 resource_manager: Future[LeaderInformation], is_application: bool = False, session_id: str = "") -> None:
         super().__init__(service, "session")
-        self._dispatcher = dispatcher
-        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint())
+        self._dispatcher, self._resource_manager = dispatcher, resource_manager
+        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint(), session_id=session_id)
         self._state = state()
 
     async def describe(self) -> SessionInfo:
-        return replace(self._info, dispatcher=await self.in_main_thread(self._dispatcher), is_intact=state() == self._state)
+        dispatcher = await self.in_main_thread(self._dispatcher)
+        resource_manager = await self.in_main_thread(self._resource_manager)
+        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state)

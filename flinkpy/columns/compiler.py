@@ -93,12 +93,13 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
         kernel = KERNELS[expression.function](types, **options)
         result = kernel(*[pa.array([], each) for each in types]).type
     except (TypeError, pa.ArrowException) as error:
-        raise ProgramError(f"{expression!r}: {expression.function} cannot take {' and '.join(map(str, types))} ({_first_line(error)})") from None
+        taken = " and ".join(map(str, types))
+        raise ProgramError(f"{expression!r}: {expression.shown_function} cannot take {taken} ({_first_line(error)})") from None
     if all(each.is_constant for each in arguments):
         scalars = [each.evaluate(None) for each in arguments]
         try:
             constant = kernel(*[pa.array([each.as_py()], each.type) for each in scalars])[0]
-        except (pa.ArrowException, ArithmeticError) as error:
+        except (pa.ArrowException, ArithmeticError, IndexError) as error:
             raise ProgramError(f"{expression!r}: {_first_line(error)}") from None
         return Compiled(result, lambda batch: constant, is_constant=True)
     evaluate = _applied(kernel, [each.evaluate for each in arguments])

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.columns.methods.aggregate_methods import AggregateMethods
+from flinkpy.columns.methods.making import name as checked_name
+from flinkpy.columns.methods.moment_methods import IntervalMethods, MomentMethods
+from flinkpy.columns.methods.nested_methods import NestedMethods
+from flinkpy.columns.methods.text_methods import RegularMethods, TextMethods
+from flinkpy.columns.units import MONTHS
 from flinkpy.columns.values.literals import is_literal, python_value
-from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
 
@@ -18,12 +24,13 @@ def as_expression(value: Any) -> Expression:
     return value if isinstance(value, Expression) else Literal(value)
 
 
-class Expression:
+class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], TextMethods["Expression"], RegularMethods["Expression"],
+                 NestedMethods["Expression"], AggregateMethods["Expression"]):
     """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
     An operation on null gives null, unless its description says otherwise; ``filter`` keeps only what is true.
-    Integers are computed in 64 bits, and an overflow is an error. ``/`` gives a float; the result of ``%`` has the
-    divisor's sign, as in Python.
+    Integers are computed in 64 bits, and an overflow is an error. ``/`` gives a float; ``//`` rounds down, and the
+    result of ``%`` has the divisor's sign, as in Python.
 
     >>> from flinkpy.table.expressions import col
     >>> (col("price") * 0.908).alias("euro")
@@ -52,19 +59,22 @@ class Expression:
     def _call(self, function: str, *arguments: Any, **options: Any) -> Expression:
         return Call(function, (self, *map(as_expression, arguments)), tuple(options.items()))
 
+    def _aggregate(self, kind: str, **options: Any) -> Expression:
+        return Aggregate(kind, self, tuple(options.items()))
+
     # -- arithmetic -----------------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:
-        return self._call("+", other)
+        return _moved(self, as_expression(other), "+")
 
     def __radd__(self, other: Any) -> Expression:
-        return as_expression(other)._call("+", self)
+        return as_expression(other) + self
 
     def __sub__(self, other: Any) -> Expression:
-        return self._call("-", other)
+        return _moved(self, as_expression(other), "-")
 
     def __rsub__(self, other: Any) -> Expression:
-        return as_expression(other)._call("-", self)
+        return as_expression(other) - self
 
     def __mul__(self, other: Any) -> Expression:
         return self._call("*", other)
@@ -78,6 +88,13 @@ class Expression:
 
     def __rtruediv__(self, other: Any) -> Expression:
         return as_expression(other)._call("/", self)
+
+    def __floordiv__(self, other: Any) -> Expression:
+        """The quotient rounded down to a whole number, as in Python; an integer divided by zero is an error."""
+        return self._call("//", other)
+
+    def __rfloordiv__(self, other: Any) -> Expression:
+        return as_expression(other)._call("//", self)
 
     def __mod__(self, other: Any) -> Expression:
         """The remainder, with the divisor's sign; an integer modulo zero is an error."""
@@ -110,14 +127,6 @@ class Expression:
     def ln(self) -> Expression:
         """The natural logarithm; minus infinity for zero, NaN for negative numbers."""
         return self._call("ln")
-
-    @property
-    def floor(self) -> Expression:
-        return self._call("floor")
-
-    @property
-    def ceil(self) -> Expression:
-        return self._call("ceil")
 
     def round(self, places: int = 0) -> Expression:
         """The value rounded to ``places`` decimal places, halves away from zero. Raises ProgramError if ``places`` is
@@ -223,58 +232,6 @@ class Expression:
         """The value, or the replacement where it is null."""
         return self._call("coalesce", null_replacement)
 
-    # -- text -----------------------------------------------------------------------------------------------------------------
-
-    @property
-    def upper_case(self) -> Expression:
-        return self._call("upper")
-
-    @property
-    def lower_case(self) -> Expression:
-        return self._call("lower")
-
-    @property
-    def char_length(self) -> Expression:
-        """The length in characters."""
-        return self._call("char_length")
-
-    def upper(self) -> Expression:
-        return self.upper_case
-
-    def lower(self) -> Expression:
-        return self.lower_case
-
-    def substring(self, begin_index: int, length: int | None = None) -> Expression:
-        """The text from character ``begin_index`` on, counted from 1; at most ``length`` characters. Raises
-        ProgramError for an invalid position or length."""
-        if not isinstance(begin_index, int) or begin_index < 1 or (length is not None and (not isinstance(length, int) or length < 0)):
-            raise ProgramError(f"substring() takes a position from 1 on and a length, these are {begin_index!r} and {length!r}")
-        return self._call("substring", begin=begin_index, length=length)
-
-    def trim(self) -> Expression:
-        """The text without spaces at both ends."""
-        return self._call("trim")
-
-    def trim_leading(self) -> Expression:
-        return self._call("trim_leading")
-
-    def trim_trailing(self) -> Expression:
-        return self._call("trim_trailing")
-
-    def like(self, pattern: str) -> Expression:
-        """Whether the whole text matches: ``%`` stands for any characters, ``_`` for one."""
-        return self._call("like", pattern=_text(pattern, "like()"))
-
-    def startswith(self, start: str) -> Expression:
-        return self._call("startswith", pattern=_text(start, "startswith()"))
-
-    def endswith(self, end: str) -> Expression:
-        return self._call("endswith", pattern=_text(end, "endswith()"))
-
-    def replace(self, search: str, replacement: str) -> Expression:
-        """The text with every occurrence of ``search`` replaced."""
-        return self._call("replace", search=_text(search, "replace()"), replacement=_text(replacement, "replace()"))
-
     # -- type and name --------------------------------------------------------------------------------------------------------
 
     def cast(self, data_type: TypeInformation) -> Expression:
@@ -284,44 +241,37 @@ class Expression:
         Between TIMESTAMP and BIGINT the value is in milliseconds since 1970. A timestamp with a zone becomes its
         local date, time or TIMESTAMP. Raises ProgramError if ``data_type`` is no type.
         """
-        if not isinstance(data_type, TypeInformation):
-            raise ProgramError(f"cast() takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
-        return self._call("cast", to=data_type)
+        return self._call("cast", to=_type(data_type, "cast()"))
+
+    def try_cast(self, data_type: TypeInformation) -> Expression:
+        """The value in another type, as ``cast`` gives it, but null where the cast fails."""
+        return self._call("try_cast", to=_type(data_type, "try_cast()"))
+
+    @property
+    def to_date(self) -> Expression:
+        """Text such as 2024-05-31 as a date; the date of a timestamp."""
+        return self.cast(Types.SQL_DATE())
+
+    @property
+    def to_time(self) -> Expression:
+        """Text such as 12:30:00 as a time of day; the time of a timestamp."""
+        return self.cast(Types.SQL_TIME())
+
+    @property
+    def to_timestamp(self) -> Expression:
+        """Text such as 2024-05-31 12:30:00 as a timestamp without a zone."""
+        return self.cast(Types.SQL_TIMESTAMP())
 
     def alias(self, name: str) -> Expression:
         """The expression under this name."""
-        return Alias(self, _text(name, "alias()"))
-
-    # -- aggregates -----------------------------------------------------------------------------------------------------------
-
-    @property
-    def count(self) -> Expression:
-        """The number of values that are not null."""
-        return Aggregate("count", self)
-
-    @property
-    def sum(self) -> Expression:
-        """The sum; null while there is no value."""
-        return Aggregate("sum", self)
-
-    @property
-    def avg(self) -> Expression:
-        """The mean as a float: the sum divided by the count; null while there is no value."""
-        return Aggregate("avg", self)
-
-    @property
-    def min(self) -> Expression:
-        return Aggregate("min", self)
-
-    @property
-    def max(self) -> Expression:
-        return Aggregate("max", self)
+        return Alias(self, checked_name(name, "alias()"))
 
 
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str) or (not value and where == "alias()"):
-        raise ProgramError(f"{where} takes text, this is {value!r:.80}")
-    return value
+def _type(data_type: Any, where: str) -> TypeInformation:
+    if not isinstance(data_type, TypeInformation):
+        raise ProgramError(f"{where} takes a type such as DataTypes.BIGINT(), this is {data_type!r:.80}")
+    return data_type
+
 
 
 class Column(Expression):
@@ -381,12 +331,18 @@ class Call(Expression):
 
     def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
         self.function, self.arguments, self.options = function, arguments, options
-        for each in arguments:
-            refuse_aggregates(each, function)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
         return self.arguments
+
+    @property
+    def shown_function(self) -> str:
+        """The function's name as it is written."""
+        options = dict(self.options)
+        if self.function in ("interval", "months"):
+            return _SHOWN_UNITS.get(options["unit"], str(options["unit"]))
+        return f"to_{options['to']}" if self.function == "read_moment" else _METHODS.get(self.function, self.function)
 
     def __repr__(self) -> str:
         first, *rest = map(repr, self.arguments)
@@ -397,29 +353,60 @@ class Call(Expression):
         if self.function in _PROPERTIES:
             return f"{first}.{_PROPERTIES[self.function]}"
         options = [repr(each) for _, value in self.options for each in (value if self.function == "in_" else (value,)) if each is not None]
-        return f"{first}.{self.function}({', '.join([*rest, *options])})"
+        if self.function in ("interval", "months"):
+            return f"{first}.{self.shown_function}"
+        if self.function == "read_moment":
+            return f"{self.shown_function}({first}, {options[0]})"
+        if self.function in _FUNCTIONS:
+            return f"{self.function}({', '.join([first, *rest, *options])})"
+        return f"{first}.{self.shown_function}({', '.join([*rest, *options])})"
 
 
 _PREFIXES = {"negate": "-", "not": "~"}
 _PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
-    "abs", "sign", "sqrt", "exp", "ln", "floor", "ceil", "is_null", "is_not_null", "is_true", "is_false", "char_length")}}
+    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_true", "is_false", "char_length", "init_cap", "reverse", "cardinality")}}
+_METHODS = {"floor_to": "floor", "ceil_to": "ceil"}
+_FUNCTIONS = frozenset({"greatest", "least", "date_format", "timestamp_diff", "add_months"})
+_SHOWN_UNITS = {"millisecond": "milli"}
+
+
+def _moved(left: Expression, right: Expression, operator: str) -> Expression:
+    """A sum or a difference. An interval of months is no value of its own, because months last differently long, so
+    it is joined with what it is added to."""
+    if operator == "+" and _is_months(left) and not _is_months(right):
+        left, right = right, left
+    if not isinstance(right, Call) or not _is_months(right):
+        return left._call(operator, right)
+    months = MONTHS[dict(right.options)["unit"]]
+    return Call("add_months", (left, right.arguments[0]), (("months", months if operator == "+" else -months),))
+
+
+def _is_months(expression: Expression) -> bool:
+    return isinstance(expression, Call) and expression.function == "months"
 
 
 class Aggregate(Expression):
-    """A running aggregate of a key: count, sum, avg, min or max."""
+    """An aggregate of many rows; ``options`` are its constant options."""
 
-    __slots__ = ("expression", "kind")
+    __slots__ = ("expression", "kind", "options")
 
-    def __init__(self, kind: str, expression: Expression) -> None:
+    def __init__(self, kind: str, expression: Expression, options: tuple[tuple[str, Any], ...] = ()) -> None:
         refuse_aggregates(expression, kind)
-        self.kind, self.expression = kind, expression
+        self.kind, self.expression, self.options = kind, expression, options
+
+    @property
+    def distinct(self) -> Expression:
+        """The aggregate of different values only; of the built-in ones, only ``count`` has it."""
+        if self.kind != "count":
+            raise ProgramError(f"{self!r}.distinct is not there; only count has it")
+        return Aggregate("count_distinct", self.expression)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
         return (self.expression,)
 
     def __repr__(self) -> str:
-        return f"{self.expression!r}.{self.kind}"
+        return f"{self.expression!r}.{self.kind}" + (f"({', '.join(repr(value) for _, value in self.options)})" if self.options else "")
 
 
 # -- questions about expressions -----------------------------------------------------------------------------------------------
@@ -428,6 +415,6 @@ class Aggregate(Expression):
 def refuse_aggregates(expression: Expression, where: str) -> None:
     """Raises ProgramError if the expression contains an aggregate."""
     if isinstance(expression, Aggregate):
-        raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into key_by(...).aggregate(...)")
+        raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into aggregate(...)")
     for each in expression.inputs:
         refuse_aggregates(each, where)

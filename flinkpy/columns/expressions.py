@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, Literal, as_expression, refuse_aggregates
-from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.columns.expression import Call, Column, Expression, Literal, as_expression, refuse_aggregates
+from flinkpy.columns.methods.making import text
+from flinkpy.columns.time_formats import check_readable, pieces_of
+from flinkpy.columns.units import BETWEEN, TimePointUnit, unit_name
+from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
-__all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "if_then_else", "lit", "not_", "null_of", "or_"]
+__all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "date_format", "greatest", "if_then_else", "least", "lit", "not_", "null_of", "or_",
+           "timestamp_diff", "to_date", "to_timestamp", "to_timestamp_ltz", "when"]
 
 
 def col(name: str) -> Expression:
@@ -108,6 +111,136 @@ def concat_ws(separator: str, first: Any, *more: Any) -> Expression:
     return Call("concat_ws", tuple(map(as_expression, (first, *more))), (("separator", separator),))
 
 
+def greatest(first: Any, *more: Any) -> Expression:
+    """The greatest of these values, of which NaN is the greatest; null if one of them is null.
+
+    >>> greatest(col("bid"), col("ask"), 0)
+    greatest(col('bid'), col('ask'), 0)
+    """
+    return Call("greatest", tuple(map(as_expression, (first, *more))))
+
+
+def least(first: Any, *more: Any) -> Expression:
+    """The least of these values; null if one of them is null.
+
+    >>> least(col("bid"), col("ask"))
+    least(col('bid'), col('ask'))
+    """
+    return Call("least", tuple(map(as_expression, (first, *more))))
+
+
+# -- dates and times -------------------------------------------------------------------------------------------------------
+
+
+def to_timestamp(timestamp_str: Any, format: str = "yyyy-MM-dd HH:mm:ss") -> Expression:
+    """The timestamp that a text shows in this format; null, as in Flink, for text of another form and for days and
+    times that do not exist.
+
+    A format has Java's letters, as in Flink, or Python's directives.
+
+    >>> to_timestamp(col("at"), "dd.MM.yyyy HH:mm"), to_timestamp(col("at"), "%d.%m.%Y %H:%M")
+    (to_timestamp(col('at'), 'dd.MM.yyyy HH:mm'), to_timestamp(col('at'), '%d.%m.%Y %H:%M'))
+    """
+    return _read(timestamp_str, format, "timestamp")
+
+
+def to_date(date_str: Any, format: str = "yyyy-MM-dd") -> Expression:
+    """The date that a text shows in this format; null for other texts, as with :func:`to_timestamp`.
+
+    >>> to_date(col("day"), "d/M/yyyy")
+    to_date(col('day'), 'd/M/yyyy')
+    """
+    return _read(date_str, format, "date")
+
+
+def _read(value: Any, format: Any, to: str) -> Expression:
+    check_readable(text(format, f"to_{to}()"), f"to_{to}()")
+    return as_expression(value)._call("read_moment", format=format, to=to)
+
+
+def to_timestamp_ltz(numeric_epoch: Any, precision: int = 3) -> Expression:
+    """The instant so many milliseconds, or with ``precision`` 0 seconds, after 1970, in UTC.
+
+    >>> to_timestamp_ltz(col("ms"))
+    col('ms').cast(Types.INSTANT())
+    """
+    if precision not in (0, 3) or isinstance(precision, bool):
+        raise ProgramError(f"to_timestamp_ltz() counts seconds (precision 0) or milliseconds (3), this is {precision!r:.80}")
+    number = as_expression(numeric_epoch)
+    return (number if precision else number * 1000).cast(Types.INSTANT())
+
+
+def date_format(timestamp: Any, format: str) -> Expression:
+    """A date or timestamp as text in this format, which :func:`to_timestamp` reads; a timestamp with a zone is shown
+    in its local time.
+
+    >>> date_format(col("at"), "yyyy-MM-dd'T'HH:mm")
+    date_format(col('at'), "yyyy-MM-dd'T'HH:mm")
+    """
+    pieces_of(text(format, "date_format()"))
+    return as_expression(timestamp)._call("date_format", format=format)
+
+
+def timestamp_diff(time_point_unit: TimePointUnit | str, time_point1: Any, time_point2: Any) -> Expression:
+    """The number of whole units from the first to the second date or timestamp; negative if the second is earlier.
+
+    >>> timestamp_diff(TimePointUnit.DAY, col("ordered"), col("delivered"))
+    timestamp_diff(col('ordered'), col('delivered'), 'day')
+    """
+    return Call("timestamp_diff", (as_expression(time_point1), as_expression(time_point2)),
+                (("unit", unit_name(time_point_unit, BETWEEN, "timestamp_diff()")),))
+
+
+# -- cases -----------------------------------------------------------------------------------------------------------------
+
+
+def when(condition: Any) -> When:
+    """The first of several cases whose condition is true: ``when(...).then(...).when(...).then(...).otherwise(...)``.
+
+    >>> when(col("n") > 9).then("many").when(col("n") > 0).then("some").otherwise("none")
+    (col('n') > 9).then('many', (col('n') > 0).then('some', 'none'))
+    """
+    return When((), as_expression(condition))
+
+
+class When:
+    """A condition that waits for its value."""
+
+    def __init__(self, cases: tuple[tuple[Expression, Expression], ...], condition: Expression) -> None:
+        self._cases, self._condition = cases, condition
+
+    def then(self, value: Any) -> Then:
+        """The value where the condition is true, and none before it is."""
+        return Then((*self._cases, (self._condition, as_expression(value))))
+
+
+class Then(Call):
+    """Cases that may be followed by another one. Rows that are none of them are null, unless ``otherwise`` says more."""
+
+    __slots__ = ("_cases",)
+
+    def __init__(self, cases: tuple[tuple[Expression, Expression], ...]) -> None:
+        self._cases = cases
+        chosen = _chosen(cases, Literal(None))
+        super().__init__(chosen.function, chosen.arguments)
+
+    def when(self, condition: Any) -> When:
+        """Another case, for rows of which no condition before is true."""
+        return When(self._cases, as_expression(condition))
+
+    def otherwise(self, value: Any) -> Expression:
+        """The value of all other rows."""
+        return _chosen(self._cases, as_expression(value))
+
+
+def _chosen(cases: tuple[tuple[Expression, Expression], ...], otherwise: Expression) -> Call:
+    *earlier, (condition, value) = cases
+    chosen = Call("then", (condition, value, otherwise))
+    for condition, value in reversed(earlier):
+        chosen = Call("then", (condition, value, chosen))
+    return chosen
+
+
 def _joined(function: str, parts: Sequence[Any]) -> Expression:
     joined, *rest = map(as_expression, parts)
     for each in rest:
@@ -115,16 +248,7 @@ def _joined(function: str, parts: Sequence[Any]) -> Expression:
     return joined
 
 
-# -- lists of expressions, as select and aggregate take them ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AggregateCall:
-    """One aggregate and the name of its result column."""
-
-    kind: str
-    expression: Expression
-    name: str
+# -- lists of expressions, as select takes them ---------------------------------------------------------------
 
 
 def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression], ...]:
@@ -139,27 +263,12 @@ def named(expressions: Iterable[Any], where: str) -> tuple[tuple[str, Expression
         if expression.name is None:
             raise ProgramError(f"{where}: {expression!r} has no name; give it one with .alias(\"name\")")
         found.append((expression.name, expression))
-    _refuse_doubles([name for name, _ in found], where)
+    refuse_doubles([name for name, _ in found], where)
     return tuple(found)
 
 
-def aggregate_calls(expressions: Iterable[Any], where: str) -> tuple[AggregateCall, ...]:
-    """The aggregates with their names: the alias, or ``delay_avg`` for ``col("delay").avg``. Raises ProgramError for
-    other expressions and for repeated names."""
-    calls = []
-    for each in expressions:
-        inner = each.expression if isinstance(each, Alias) else each
-        if not isinstance(inner, Aggregate):
-            raise ProgramError(f'{where} takes aggregates such as col("delay").avg.alias("mean_delay"), this is {each!r:.100}')
-        name = each.name if isinstance(each, Alias) else None
-        if name is None and inner.expression.name is None:
-            raise ProgramError(f"{where}: {inner!r} has no name; give it one with .alias(\"name\")")
-        calls.append(AggregateCall(inner.kind, inner.expression, name or f"{inner.expression.name}_{inner.kind}"))
-    _refuse_doubles([call.name for call in calls], where)
-    return tuple(calls)
-
-
-def _refuse_doubles(names: list[str], where: str) -> None:
+def refuse_doubles(names: list[str], where: str) -> None:
+    """Raises ProgramError if two columns would have one name."""
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise ProgramError(f"{where}: two columns would be called {doubled[0]!r}; tell them apart with .alias(\"name\")")

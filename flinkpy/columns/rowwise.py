@@ -7,11 +7,13 @@ import datetime
 import math
 import operator
 import re
+import struct
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 from flinkpy.columns.expression import Alias, Call, Column, Expression, Literal
+from flinkpy.columns.row_functions import moment_functions, nested_functions, text_functions
 from flinkpy.core.errors import ProgramError
 
 
@@ -116,9 +118,29 @@ def _or(left: Any, right: Any) -> Any:
     return True if left is True or right is True else None if left is None or right is None else False
 
 
-def _like(text: str, pattern: str) -> bool:
-    wanted = "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
-    return re.fullmatch(wanted, text, re.DOTALL) is not None
+def _floor_divide(left: Any, right: Any) -> Any:
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)
+        return left // right if right else _divide(left, right)
+    return _int64(left // right)
+
+
+def _first_best(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    def best(*values: Any) -> Any:
+        chosen = values[0]
+        for value in values[1:]:
+            chosen = value if is_better(value, chosen) else chosen
+        return chosen
+    return best
+
+
+def _is_greater(value: Any, other: Any) -> bool:
+    """NaN is the greatest."""
+    return bool(other == other and (value != value or value > other))
+
+
+def _is_less(value: Any, other: Any) -> bool:
+    return bool(value == value and (other != other or value < other))
 
 
 def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -140,6 +162,14 @@ def _cast(value: Any, to: Any) -> Any:
             return _OF_TEXT[to.name](value)
     change: Callable[[Any], Any] = _CASTS.get(to.name, _text)
     return change(value)
+
+
+def try_cast(value: Any, to: Any) -> Any:
+    """The value in another type; None if it cannot be one."""
+    try:
+        return _cast(value, to)
+    except (ValueError, ArithmeticError, KeyError):
+        return None
 
 
 def shown_moment(value: Any) -> str:
@@ -217,6 +247,19 @@ def _truth(value: Any) -> bool:
     return bool(value)
 
 
+def _float_of_text(text: str) -> float:
+    return float(text.replace("_", "no number"))  # Python would ignore the underscore
+
+
+def _single(value: Any) -> float:
+    """The nearest float of 32 bits."""
+    try:
+        found: float = struct.unpack("f", struct.pack("f", float(value)))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return found
+
+
 def _like_iso(text: str, pattern: str) -> str:
     """The text with six decimals of the second, which all versions of Python can read."""
     if re.fullmatch(pattern, text) is None:
@@ -230,35 +273,33 @@ _DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-
 _EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
 _CASTS: dict[str, Callable[[Any], Any]] = {
     "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: Decimal(int(value)),
-    "DOUBLE": float, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
+    "DOUBLE": float, "FLOAT": _single, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
 }
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
-    "DOUBLE": lambda text: float(text.replace("_", "no number")),  # Python would ignore the underscore
+    "DOUBLE": _float_of_text, "FLOAT": lambda text: _single(_float_of_text(text)),
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
     "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),
 }
 
 _STRICT: dict[str, Callable[..., Any]] = {
-    "+": _numbers(operator.add), "-": _numbers(operator.sub), "*": _numbers(operator.mul),
+    "+": _numbers(moment_functions.plus), "-": _numbers(moment_functions.minus), "*": _numbers(operator.mul),
     "/": _divide, "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
     "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan, "exp": _exp, "ln": _ln,
     "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": _round,
     "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
     ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
     "in_": lambda value, values: any(value == each for each in values), "not": lambda value: not value,
-    "upper": str.upper, "lower": str.lower, "char_length": len,
-    "substring": lambda text, begin, length: text[begin - 1:] if length is None else text[begin - 1: begin - 1 + length],
-    "trim": lambda text: text.strip(" "), "trim_leading": lambda text: text.lstrip(" "), "trim_trailing": lambda text: text.rstrip(" "),
-    "like": _like, "startswith": lambda text, pattern: text.startswith(pattern), "endswith": lambda text, pattern: text.endswith(pattern),
-    "replace": lambda text, search, replacement: text.replace(search, replacement),
-    "concat": lambda *texts: "".join(texts), "cast": _cast,
+    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": _cast, "try_cast": try_cast,
+    **text_functions.STRICT, **moment_functions.STRICT, **nested_functions.STRICT,
 }
 
 _WITH_NULLS: dict[str, Callable[..., Any]] = {
     "is_null": lambda value: value is None, "is_not_null": lambda value: value is not None,
     "is_true": lambda value: value is True, "is_false": lambda value: value is False, "&": _and, "|": _or,
     "coalesce": lambda *values: next((value for value in values if value is not None), None),
-    "concat_ws": lambda *texts, separator: separator.join(text for text in texts if text is not None),
+    "concat_ws": lambda *texts, separator: separator.join(text for text in texts if text is not None), **nested_functions.WITH_NULLS,
 }
+
+FUNCTIONS = _STRICT.keys() | _WITH_NULLS.keys() | {"then"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, Protocol
 
 from flinkpy.common.completable_future import CompletableFuture
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.job_id import JobID
 from flinkpy.common.job_status import JobStatus
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.elements import SnapshotType
 from flinkpy.core.lifecycles import JobState
 from flinkpy.metrics.reported import without_metrics
 
@@ -32,6 +33,10 @@ class SubmittedJob(Protocol):
     def picture(self) -> Any: ...
 
     def cancel(self) -> None: ...
+
+    def request_savepoint(
+        self, snapshot_type: SnapshotType, directory: str | PathLike[str] | None = None, format_type: str | None = None,
+    ) -> Any: ...
 
     def result(self, timeout: float | None = None) -> Any: ...
 
@@ -75,14 +80,26 @@ class JobClient:
         job has ended, only those of its functions remain."""
         return CompletableFuture(self._metrics)
 
-    def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None,
-                            format_type: Any = None) -> CompletableFuture[str]:
-        """Raises FlinkpyError: it needs savepoints, which come with the checkpoints milestone."""
-        raise FlinkpyError("stop_with_savepoint needs savepoints, which come with the checkpoints milestone; cancel() ends the job without one")
+    def trigger_savepoint(
+        self, savepoint_directory: str | PathLike[str] | None = None, format_type: Any = None,
+    ) -> CompletableFuture[str]:
+        """Asks for a savepoint at once, while the job goes on. The future has its folder: a new one in ``savepoint_directory``, or in the folder of
+        ``execution.checkpointing.savepoint-dir``. Its ``result`` raises SavepointError with the reason if there is none."""
+        return self._savepoint(SnapshotType.SAVEPOINT, savepoint_directory, format_type)
 
-    def trigger_savepoint(self, savepoint_directory: str | None = None, format_type: Any = None) -> CompletableFuture[str]:
-        """Raises FlinkpyError: it needs savepoints, which come with the checkpoints milestone."""
-        raise FlinkpyError("trigger_savepoint needs savepoints, which come with the checkpoints milestone")
+    def stop_with_savepoint(self, advance_to_end_of_event_time: bool, savepoint_directory: str | PathLike[str] | None = None,
+                            format_type: Any = None) -> CompletableFuture[str]:
+        """Asks for a savepoint at once, and for the job to stop with it: nothing is processed behind it, and the job ends FINISHED. With
+        ``advance_to_end_of_event_time`` the sources end first, and windows and timers of event time fire: for a job that is not to go on. The future
+        has the savepoint's folder when the job has ended; its ``result`` raises SavepointError with the reason if there is none."""
+        kind = SnapshotType.TERMINATE if advance_to_end_of_event_time else SnapshotType.SUSPEND
+        return self._savepoint(kind, savepoint_directory, format_type)
+
+    def _savepoint(self, kind: SnapshotType, directory: str | PathLike[str] | None, format_type: Any) -> CompletableFuture[str]:
+        name = None if format_type is None else str(getattr(format_type, "name", format_type))
+        future: CompletableFuture[str] = CompletableFuture(self._job.request_savepoint(kind, directory, name).result)
+        future.done()  # sends the request
+        return future
 
     def _execution_result(self, timeout: float | None = None) -> JobExecutionResult:
         return execution_result(self._job.result(timeout), self._job.name)

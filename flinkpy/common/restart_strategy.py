@@ -9,6 +9,7 @@ from typing import Any
 
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options.schema import parse_duration
+from flinkpy.core.program.program_line import refuse
 
 
 class RestartStrategyConfiguration(ABC):
@@ -98,20 +99,27 @@ class RestartStrategies:
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: datetime.timedelta | int) -> RestartStrategyConfiguration:
-        """At most ``restart_attempts`` restarts, with a pause (milliseconds or a timedelta) before each."""
+        """At most ``restart_attempts`` restarts, with a pause (milliseconds or a timedelta) before each. ProgramError if it is less than 0."""
+        _refuse_negative("fixed_delay_restart", restart_attempts)
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(failure_rate: int, failure_interval: datetime.timedelta | int,
                              delay_interval: datetime.timedelta | int) -> RestartStrategyConfiguration:
         """Restarts, with a pause before each, until there are more than ``failure_rate`` failures within the interval
-        (both in milliseconds or as a timedelta)."""
+        (both in milliseconds or as a timedelta). ProgramError if it is less than 0."""
+        _refuse_negative("failure_rate_restart", failure_rate)
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
     def fall_back_restart() -> RestartStrategyConfiguration:
         """The strategy of the configuration."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
+
+
+def _refuse_negative(call: str, count: int) -> None:
+    if count < 0:
+        raise refuse(f"{call}(): {count} is less than 0")
 
 
 def restart_strategy_of(values: Mapping[str, Any]) -> RestartStrategyConfiguration:

@@ -57,6 +57,11 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
             raise ProgramError(f"{charset!r} is no character set Python knows") from None
         self._charset = charset
 
+    @property
+    def charset(self) -> str:
+        """The character set."""
+        return self._charset
+
     def serialize(self, value: Any) -> bytes:
         return str(value).encode(self._charset)
 
@@ -133,8 +138,8 @@ class BulkWriterFactory(ABC):
     """
 
     @abstractmethod
-    def open(self, path: str) -> Any:
-        """Begins a file at ``path``; returns an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
+    def open(self, file: Any) -> Any:
+        """Begins to write to the new binary file; returns an object with ``write(batch)``, ``flush()``, ``size`` and ``close()``."""
 
 
 class _LineEncoder(Encoder):

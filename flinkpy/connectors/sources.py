@@ -19,12 +19,21 @@ from flinkpy.connectors.memory.datagen import DataGeneratorSource
 from flinkpy.connectors.memory.nexmark import NexmarkGenerator
 from flinkpy.connectors.memory.ranges import CollectionSource, NumberSequenceSource
 from flinkpy.connectors.sockets.socket_text import SocketTextSource
-from flinkpy.connectors.source_api.enumerators import SplitPool, SplitQueue, SplitShares
+from flinkpy.connectors.source_api.enumerators import DiscoveredSplits, SplitDiscovery, SplitPool, SplitQueue, SplitShares
 from flinkpy.connectors.source_api.hybrid import HybridSource
 from flinkpy.connectors.source_api.python_source import PythonSource
-from flinkpy.connectors.source_api.readers import SequentialReader, SideBySideReader, SplitReader, ThreadedSplitReader
+from flinkpy.connectors.source_api.readers import (
+    UNTIL_WOKEN,
+    NothingYet,
+    SequentialReader,
+    SideBySideReader,
+    SplitReader,
+    ThreadedSplitReader,
+)
 from flinkpy.connectors.source_api.source import (
+    BeginReading,
     Boundedness,
+    InputStatus,
     ReaderContext,
     Source,
     SourceReader,
@@ -32,11 +41,12 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 
 __all__ = [
-    "Batch", "Boundedness", "CollectionSource", "ColumnBatch", "DataGeneratorSource", "HybridSource", "NexmarkGenerator", "NumberSequenceSource",
-    "PythonSource", "ReaderContext", "RowBatch", "SequentialReader", "SideBySideReader", "SocketTextSource", "Source", "SourceReader",
-    "SourceSplit", "SplitEnumerator", "SplitEnumeratorContext", "SplitPool", "SplitQueue", "SplitReader", "SplitShares", "TextFileSource",
-    "ThreadedSplitReader", "WatchedTextFileSource",
+    "UNTIL_WOKEN", "Batch", "BeginReading", "Boundedness", "CollectionSource", "ColumnBatch", "DataGeneratorSource", "DiscoveredSplits",
+    "HybridSource", "InputStatus", "NexmarkGenerator", "NothingYet", "NumberSequenceSource", "PythonSource", "ReaderContext", "RowBatch",
+    "SequentialReader", "SideBySideReader", "SocketTextSource", "Source", "SourceReader", "SourceSplit", "SplitDiscovery", "SplitEnumerator",
+    "SplitEnumeratorContext", "SplitPool", "SplitQueue", "SplitReader", "SplitShares", "TextFileSource", "ThreadedSplitReader",
+    "WatchedTextFileSource", "Watermark", "WatermarkStatus",
 ]

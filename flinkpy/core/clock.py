@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+_SHORTEST_PAUSE = 1e-5  # seconds; with 0 a thread may have its turn back before another one has noticed
 
 
 class Clock(Protocol):
@@ -58,3 +61,19 @@ class ManualClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
+
+
+class Turns:
+    """Lets a thread in the background do long work in short turns. Only one thread of a process runs Python at a time; one
+    that has work waits up to 5 ms until another one lets it. ``give_way`` is called between pieces of the work."""
+
+    def __init__(self, turn_s: float = 0.002, monotonic: Callable[[], float] = time.perf_counter,
+                 pause: Callable[[float], None] = time.sleep) -> None:
+        self._turn_s, self._monotonic, self._pause = turn_s, monotonic, pause
+        self._began = monotonic()
+
+    def give_way(self) -> None:
+        """Lets another thread run, if this one has had its turn. If no other one wants to, it goes on at once."""
+        if self._monotonic() - self._began >= self._turn_s:
+            self._pause(_SHORTEST_PAUSE)
+            self._began = self._monotonic()

@@ -7,7 +7,8 @@ may keep one, but nobody changes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -89,6 +90,51 @@ class LatencyMarker:
     subtask_index: int
 
 
+class SnapshotType(Enum):
+    """What a barrier is for."""
+
+    CHECKPOINT = 0  # the job may go back to it by itself
+    SAVEPOINT = 1  # somebody asked for it, and it belongs to them
+    SUSPEND = 2  # a savepoint, behind which the job stops, to be continued later
+    TERMINATE = 3  # a savepoint, behind which the job stops for good: event time has ended before it
+
+    @property
+    def is_savepoint(self) -> bool:
+        return self is not SnapshotType.CHECKPOINT
+
+    @property
+    def stops_job(self) -> bool:
+        """Whether tasks finish behind the barrier."""
+        return self is SnapshotType.SUSPEND or self is SnapshotType.TERMINATE
+
+
+class SavepointFormatType(Enum):
+    """The form of a snapshot's files."""
+
+    NATIVE = 0  # as the backends give it: small and fast to write
+    CANONICAL = 1  # a Parquet file for each state, which others read too
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOptions:
+    """How a checkpoint is taken: as the coordinator decided when it was triggered, and known to every task that has its barrier."""
+
+    snapshot_type: SnapshotType = SnapshotType.CHECKPOINT
+    target: str | None = None  # the folder of a savepoint
+    builds_on: int | None = None  # the complete checkpoint that its state may have files in common with; None: it has all of its own
+    format_type: SavepointFormatType = SavepointFormatType.NATIVE  # CANONICAL needs a target
+    # How long after the checkpoint's beginning its barriers overtake records, in milliseconds: at once with 0 (unaligned), never with None (aligned)
+    alignment_timeout_ms: int | None = None
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether barriers overtake records now."""
+        return self.alignment_timeout_ms == 0
+
+
+ALIGNED_CHECKPOINT = CheckpointOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointBarrier:
     """Separates the records before it, which belong to checkpoint ``checkpoint_id``, from those after it, which do
@@ -96,8 +142,11 @@ class CheckpointBarrier:
 
     checkpoint_id: int
     timestamp_ms: int
-    is_savepoint: bool = False
-    unaligned: bool = False
+    options: CheckpointOptions = ALIGNED_CHECKPOINT
+
+    def overtaking(self) -> CheckpointBarrier:
+        """The barrier, as it overtakes records from now on."""
+        return self if self.options.is_unaligned else replace(self, options=replace(self.options, alignment_timeout_ms=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,10 @@ class CheckpointError(FlinkpyError):
     """More checkpoints failed in a row than the job tolerates; says why the last one did."""
 
 
+class SavepointError(FlinkpyError):
+    """There is no savepoint; says why. Unless the message says otherwise, the job goes on as if nobody had asked."""
+
+
 # -- the peer must act: refused, the sender may retry or is wrong -----------------------------------------------------
 
 

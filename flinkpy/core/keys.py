@@ -13,7 +13,7 @@ import enum
 import fractions
 import uuid
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ MAX_PARALLELISM_LIMIT = 1 << 15
 
 _MASK = (1 << 64) - 1
 _NAN = 0x7FF8000000000000
+_MANY_KEYS = 1 << 10  # from here on arrays pay, and importing numpy does
 
 
 NAN = float("nan")  # stands for every NaN in a key
@@ -208,6 +209,20 @@ def key_group(key: Any, max_parallelism: int) -> int:
     return stable_hash(key) % max_parallelism
 
 
+def key_groups(keys: Collection[Any], max_parallelism: int) -> list[int]:
+    """``key_group`` of each key; of many integers, or of many texts, at a fraction of the cost.
+
+    >>> keys = ["a", "b", "c"]
+    >>> key_groups(keys, 128) == [key_group(key, 128) for key in keys]
+    True
+    """
+    hashes = _hashes_at_once(keys) if len(keys) >= _MANY_KEYS else None
+    if hashes is None:
+        return [stable_hash(key) % max_parallelism for key in keys]
+    groups: list[int] = (hashes % hashes.dtype.type(max_parallelism)).tolist()
+    return groups
+
+
 def channel_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
     """The index of the subtask, of ``parallelism``, that owns the group. Flink gives each subtask a contiguous
     range."""
@@ -229,6 +244,30 @@ def default_max_parallelism(parallelism: int) -> int:
     """Flink's default: 1.5 times the parallelism, rounded up to a power of two, between 128 and 32768."""
     wanted = parallelism + parallelism // 2
     return max(DEFAULT_MAX_PARALLELISM_BOUND, min(MAX_PARALLELISM_LIMIT, 1 << max(0, wanted - 1).bit_length()))
+
+
+def _hashes_at_once(keys: Collection[Any]) -> npt.NDArray[np.uint64] | None:
+    """``stable_hash`` of keys that are all texts, or all integers of 64 bits; None of others."""
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        return _text_hashes(keys)
+    if kinds == {int}:
+        import numpy as np
+
+        try:
+            return int64_hashes(np.fromiter(keys, np.int64, len(keys)))
+        except OverflowError:
+            pass
+    return None
+
+
+def _text_hashes(keys: Collection[str]) -> npt.NDArray[np.uint64]:
+    import numpy as np
+
+    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
+    first, second, lengths = (
+        np.fromiter(map(of_each, encoded), np.uint64, len(encoded)) for of_each in (zlib.crc32, zlib.adler32, len))
+    return _mix64_array((first << np.uint64(32) | second) ^ np.uint64(0x73 << 56) ^ lengths)
 
 
 def int64_hashes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

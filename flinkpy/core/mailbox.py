@@ -34,6 +34,7 @@ class Mailbox:
         self.owner = owner
         self._machine = StateMachine(MAILBOX, f"mailbox of {owner}")
         self._mail: deque[Mail] = deque()
+        self._held: list[Mail] = []
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self._wake = wake
@@ -69,6 +70,16 @@ class Mailbox:
         except IndexError:
             return None
 
+    def hold(self, mail: Mail) -> None:
+        """Keeps mail that was taken, and is not for now. Called by the mailbox's thread, as is ``release``."""
+        self._held.append(mail)
+
+    def release(self) -> None:
+        """What was held is the oldest mail again."""
+        with self._lock:
+            self._mail.extendleft(reversed(self._held))
+            self._held = []
+
     def wait_for_mail(self, timeout: float | None = None) -> bool:
         """Blocks until there is mail or the mailbox is no longer open, at most ``timeout`` seconds; True if there is
         mail."""
@@ -87,7 +98,7 @@ class Mailbox:
         """Refuses new mail from now on, and answers the mail that is left with an error."""
         with self._lock:
             self._machine.try_move(MailboxState.CLOSED)
-            left, self._mail = list(self._mail), deque()
+            left, self._mail, self._held = [*self._held, *self._mail], deque(), []
             self._arrived.notify_all()
         for mail in left:
             if mail.on_refused is not None:
@@ -115,6 +126,7 @@ class MailboxProcessor:
         self.suspended = default_action is None
         self._thread: int | None = None
         self.mails_processed = 0
+        self._admitted: str | None = None
 
     def assert_main_thread(self) -> None:
         if self._thread is not None and self._thread != threading.get_ident():
@@ -134,8 +146,17 @@ class MailboxProcessor:
             mail = self.mailbox.take_nowait()
             if mail is None:
                 return
+            if self._admitted is not None and mail.description != self._admitted:
+                self.mailbox.hold(mail)
+                continue
             self.mails_processed += 1
             mail.action()
+
+    def admit_only(self, description: str | None) -> None:
+        """From now on runs only mail with that description; all other waits. None: runs all mail again, also what has waited."""
+        self._admitted = description
+        if description is None:
+            self.mailbox.release()
 
     def run_step(self) -> bool:
         """Runs mail, then the default action once; True while there is more to do."""

@@ -21,6 +21,14 @@ class Parts:
     def __bool__(self) -> bool:
         return self._at < len(self._batch.values)
 
+    @property
+    def rest(self) -> RowBatch:
+        """What is left, without taking it."""
+        at = self._at
+        rest = self.take()
+        self._at = at
+        return rest
+
     def take(self, rows: int | None = None) -> RowBatch:
         """The next ``rows`` records, or all that are left."""
         start, values, stamps = self._at, self._batch.values, self._batch.timestamps

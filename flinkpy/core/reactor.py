@@ -1,16 +1,21 @@
-"""What a slot loop offers to the code that runs in it: sockets, timers, and a way in from other threads.
+"""What a slot loop offers to the code that runs in it: readiness of connections, timers, and a way in from other threads.
 
-``flinkpy.runtime.loop.slot_loop`` implements it on one selector. All calls except ``call_soon_threadsafe`` must come
-from the loop's thread; all callbacks run in it.
+``flinkpy.runtime.loop.slot_loop`` implements it on one selector, ``flinkpy.testing.simulation`` in virtual time. All
+calls except ``call_soon_threadsafe`` must come from the loop's thread; all callbacks run in it.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import Protocol
 
 from flinkpy.core.clock import Clock
+
+
+class Pollable(Protocol):
+    """What can become readable and writable: a socket, or its counterpart in the simulation."""
+
+    def fileno(self) -> int: ...
 
 
 class ReactorTimer(Protocol):
@@ -20,17 +25,17 @@ class ReactorTimer(Protocol):
 class Reactor(Protocol):
     clock: Clock
 
-    def add_reader(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        """Calls ``callback`` whenever the socket is readable."""
+    def add_reader(self, stream: Pollable, callback: Callable[[], None]) -> None:
+        """Calls ``callback`` whenever the stream is readable."""
         ...
 
-    def remove_reader(self, sock: socket.socket) -> None: ...
+    def remove_reader(self, stream: Pollable) -> None: ...
 
-    def add_writer(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        """Calls ``callback`` whenever the socket is writable; add it only while there is something left to send."""
+    def add_writer(self, stream: Pollable, callback: Callable[[], None]) -> None:
+        """Calls ``callback`` whenever the stream is writable; add it only while there is something left to send."""
         ...
 
-    def remove_writer(self, sock: socket.socket) -> None: ...
+    def remove_writer(self, stream: Pollable) -> None: ...
 
     def call_later(self, delay_s: float, action: Callable[[], None]) -> ReactorTimer: ...
 

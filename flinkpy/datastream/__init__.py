@@ -5,6 +5,7 @@
 'Sink: Print to Std. Out'
 """
 
+from flinkpy.common.error_policy import DeadLetter, ErrorPolicy, FailedWindow
 from flinkpy.datastream.async_data_stream import AsyncDataStream
 from flinkpy.datastream.checkpoint_config import CheckpointConfig, ExternalizedCheckpointCleanup
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
@@ -76,5 +77,6 @@ __all__ = [
     "Partitioner", "PredefinedOptions", "ProcessFunction", "ReduceFunction", "RuntimeContext", "RuntimeExecutionMode", "SinkFunction",
     "SlotSharingGroup", "SourceFunction", "StreamExecutionEnvironment", "TimeCharacteristic", "TimeDomain", "TimerService",
     "AllWindowFunction", "AllWindowedStream", "ProcessAllWindowFunction", "ProcessWindowFunction", "WindowFunction", "WindowedStream",
+    "DeadLetter", "ErrorPolicy", "FailedWindow",
     "CoGroupFunction", "FlatJoinFunction", "JoinFunction", "ProcessJoinFunction",
 ]

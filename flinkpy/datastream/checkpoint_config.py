@@ -1,7 +1,4 @@
-"""Checkpoint settings: the options ``execution.checkpointing.*`` with types.
-
-Those of unaligned checkpoints are stored and checked, and have no effect yet.
-"""
+"""Checkpoint settings: the options ``execution.checkpointing.*`` with types."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, ClassVar
 
-from flinkpy.common.time import to_milliseconds
+from flinkpy.common.time import Time, to_milliseconds
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options import compatibility as kept
@@ -48,6 +45,8 @@ class CheckpointConfig:
         return self
 
     def _set_span(self, wanted: Option[Any], span: int | timedelta, at_least: int = 0) -> CheckpointConfig:
+        if isinstance(span, bool) or not isinstance(span, (int, float, timedelta, Time)):
+            raise ConfigurationError(f"option {wanted.key}: milliseconds or a timedelta, this is {span!r:.80}")
         milliseconds = to_milliseconds(span)
         if milliseconds < at_least:
             raise ConfigurationError(f"option {wanted.key}: at least {at_least} ms, this is {milliseconds}")
@@ -109,10 +108,10 @@ class CheckpointConfig:
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        return bool(read(self._values, kept.CHECKPOINT_UNALIGNED))
+        return bool(read(self._values, options.CHECKPOINT_UNALIGNED))
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        return self._set(kept.CHECKPOINT_UNALIGNED, bool(enabled))
+        return self._set(options.CHECKPOINT_UNALIGNED, bool(enabled))
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
@@ -124,11 +123,11 @@ class CheckpointConfig:
         return self._set(kept.CHECKPOINT_UNALIGNED_FORCED, bool(force_unaligned_checkpoints))
 
     def get_aligned_checkpoint_timeout(self) -> timedelta:
-        timeout: timedelta = read(self._values, kept.CHECKPOINT_ALIGNED_TIMEOUT)
+        timeout: timedelta = read(self._values, options.CHECKPOINT_ALIGNED_TIMEOUT)
         return timeout
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: int | timedelta) -> CheckpointConfig:
-        return self._set_span(kept.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout)
+        return self._set_span(options.CHECKPOINT_ALIGNED_TIMEOUT, alignment_timeout)
 
     def get_alignment_timeout(self) -> timedelta:
         return self.get_aligned_checkpoint_timeout()

@@ -22,7 +22,7 @@ from flinkpy.datastream.results.collecting import CloseableIterator as Closeable
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink as DataStreamSink
 from flinkpy.datastream.results.stream_results import StreamResults
 from flinkpy.datastream.streams.recorded import RecordedStream
-from flinkpy.datastream.verbs import key_verbs, routing
+from flinkpy.datastream.verbs import key_verbs, routing, shaping
 from flinkpy.datastream.verbs.broadcasting import Broadcast, BroadcastConnected, broadcast_with_states
 from flinkpy.datastream.verbs.caching import Cache, NoOperator
 from flinkpy.datastream.verbs.connected import Connected
@@ -90,13 +90,20 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
 
     # -- several streams ------------------------------------------------------------------------------------------------------
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream, by_name: bool = False, fill_missing: bool = False) -> DataStream:
         """The records of all these streams, in no particular order. Raises ProgramError for streams of different
-        types or environments."""
+        types or environments.
+
+        With ``by_name`` columns are matched by their names, in the order of the first stream; with ``fill_missing``
+        too, a column that a stream does not have is null there.
+        """
         for stream in streams:
             if not isinstance(stream, DataStream):
                 raise refuse(f"union() takes streams, this is {stream!r:.80}")
-        return self._stream(routing.union_of([stream.recorded for stream in (self, *streams)]))
+        recorded = [stream.recorded for stream in (self, *streams)]
+        if fill_missing and not by_name:
+            raise refuse("union(fill_missing=True) is for columns that are matched by name: union(..., by_name=True, fill_missing=True)")
+        return self._stream(routing.union_of(shaping.aligned(recorded, fill_missing) if by_name else recorded))
 
     @overload
     def connect(self, ds: DataStream) -> ConnectedStreams: ...

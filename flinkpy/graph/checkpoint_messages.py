@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.graph.checkpoints import SubtaskSnapshot
 
 
@@ -18,6 +19,7 @@ class BeginCheckpoint:
 
     checkpoint_id: int
     timestamp_ms: int
+    options: CheckpointOptions = ALIGNED_CHECKPOINT
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,10 @@ def _given(node: StreamNode) -> str | None:
 def _place(node: StreamNode, graph: StreamGraph, ids: dict[int, OperatorId], source: str) -> str:
     """A hash of the node's kind and inputs. Inputs are sorted, because a union reads its inputs in any order."""
     inputs = sorted(f"{edge.input_index}:{ids[edge.source]}:{edge.side_tag!r}" for edge in _read_through_local_phases(node, graph))
-    return digest(node.kind.value, type(node.operator).__qualname__, source, *inputs)
+    operator = node.operator
+    while hasattr(operator, "wrapped"):  # an error policy changes no id
+        operator = operator.wrapped
+    return digest(node.kind.value, type(operator).__qualname__, source, *inputs)
 
 
 def _read_through_local_phases(node: StreamNode, graph: StreamGraph) -> Iterator[StreamEdge]:

@@ -39,11 +39,12 @@ class ResultPartitionType(Enum):
 
 @dataclass(frozen=True)
 class OperatorInfo:
-    """One operator of a chain, for display."""
+    """One operator of a chain. ``key_kind`` says which keys its state is of, if their types were declared."""
 
     operator_id: OperatorId
     name: str
     uid: str | None = None
+    key_kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class JobEdge:
     data_set: IntermediateDataSet
     consumer: JobVertexId
     pattern: DistributionPattern
-    ship_strategy: str  # the partitioner's name, for display: FORWARD, REBALANCE, HASH ...
+    ship_strategy: str  # the partitioner's name: FORWARD, REBALANCE, HASH ...; it is shown, and stands in checkpoints with records in flight
     input_index: int = 0  # the input of the head operator (0 or 1 for two-input operators)
 
 
@@ -101,9 +102,14 @@ class JobGraph:
     vertices: list[JobVertex]
     configuration: dict[str, Any] = field(default_factory=dict)
     is_bounded: bool = True
+    no_savepoints: str = ""  # why it can take none
 
     def vertex(self, vertex_id: JobVertexId) -> JobVertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def edge_of(self, data_set_id: IntermediateDataSetId) -> JobEdge | None:
+        """The edge that reads the data set."""
+        return next((edge for vertex in self.vertices for edge in vertex.inputs if edge.data_set.id == data_set_id), None)
 
     @property
     def slots_needed(self) -> int:

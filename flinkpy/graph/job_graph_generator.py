@@ -119,7 +119,7 @@ def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, Ope
     out_of_band: list[code.OutOfBand] = []
     return JobVertex(
         id=JobVertexId(ids[head]), name=chains.name(head), parallelism=first.parallelism, max_parallelism=first.max_parallelism,
-        operators=tuple(OperatorInfo(ids[node.id], node.name, node.uid) for node in members),
+        operators=tuple(OperatorInfo(ids[node.id], node.name, node.uid, node.key_kind) for node in members),
         chain=_pickled(_chain_config(chains, head, members, ids), members, out_of_band),
         slot_sharing_group=first.slot_sharing_group, co_location_group=first.co_location_group,
         resources=graph.resources.get(first.slot_sharing_group, ANY),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -24,10 +24,11 @@ class PartitioningKind(Enum):
 @dataclass(frozen=True)
 class KeySpec:
     """Where a record's key is: ``selector`` for rows, ``columns`` for column batches. A columnar keyed stream has both; its
-    selector takes a row of the batch as a tuple."""
+    selector takes a row of the batch as a tuple. ``kind`` says which keys can be equal to these, if types were declared."""
 
     selector: Callable[[Any], Any] | None = None
     columns: tuple[str, ...] | None = None
+    kind: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

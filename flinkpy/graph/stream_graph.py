@@ -73,6 +73,7 @@ class StreamNode:
     where: str | None = None
     source: Any = None  # the Source whose enumerator the JobMaster runs, or None
     is_bounded: bool = True
+    key_kind: str | None = None  # which keys its state is of, if their types were declared
     # Of the operator it feeds, which has the id and settings from the program (``flinkpy.graph.two_phases``)
     is_local_phase: bool = False
     in_edges: list[StreamEdge] = field(default_factory=list)
@@ -236,6 +237,7 @@ class _Builder:
         )
         if isinstance(transformation, SourceTransformation):
             node.source, node.is_bounded = transformation.source, transformation.is_bounded
+        node.key_kind = next((key.kind for key in transformation.keys if key is not None and key.kind is not None), None)
         self.nodes[node.id] = node
         timeout = transformation.buffer_timeout_ms
         self._timeouts[node.id] = self._buffer_timeout_ms if timeout is None else timeout

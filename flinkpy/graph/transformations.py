@@ -41,6 +41,11 @@ class Transformation:
         return []
 
     @property
+    def keys(self) -> tuple[KeySpec | None, ...]:
+        """How each of its inputs is keyed."""
+        return ()
+
+    @property
     def label(self) -> str:
         """Its name and the line of the program, for error messages."""
         return f"{self.name!r}" + (f" ({self.where})" if self.where else "")
@@ -73,6 +78,10 @@ class OneInputTransformation(Transformation):
     key: KeySpec | None = None
 
     @property
+    def keys(self) -> tuple[KeySpec | None, ...]:
+        return (self.key,)
+
+    @property
     def inputs(self) -> list[Transformation]:
         return [self.input]
 
@@ -84,6 +93,10 @@ class TwoInputTransformation(Transformation):
     operator: Any
     key1: KeySpec | None = None
     key2: KeySpec | None = None
+
+    @property
+    def keys(self) -> tuple[KeySpec | None, ...]:
+        return (self.key1, self.key2)
 
     @property
     def inputs(self) -> list[Transformation]:

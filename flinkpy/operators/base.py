@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.chain.typed_output import TypedOutput
 from flinkpy.operators.context import OperatorContext, Output
@@ -43,6 +44,15 @@ class BatchForm(Enum):
     AT_END_OF_TIME = "records as they come, while time stands still until the end of the input"
 
 
+class Guarding(Enum):
+    """How an operator takes an error policy; ``flinkpy.operators.guarding`` carries it out."""
+
+    NONE = "it takes none"
+    BY_RECORD = "it is given one record at a time"
+    BY_ROW = "it is given the columns of a batch; if they fail, half of them, down to the row at fault"
+    BY_ITSELF = "it has a method ``set_error_policy``"
+
+
 class StreamOperator(ABC):
     """The lifecycle. Subclasses add how they take input: :class:`OneInputOperator`, :class:`TwoInputOperator`, :class:`SourceOperator`."""
 
@@ -54,6 +64,8 @@ class StreamOperator(ABC):
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
     can_have_two_phases: bool = False  # ``flinkpy.windowing.slices.phases`` says when it has
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
+    guarding: Guarding = Guarding.NONE
+    takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output
@@ -90,9 +102,20 @@ class StreamOperator(ABC):
         return True
 
     @property
+    def has_enough(self) -> bool:
+        """Whether it would drop all further input. If all that a source gives goes to such operators of its chain, the source ends."""
+        return False
+
+    @property
     def drained(self) -> bool:
         """Asked after ``finish``: whether all that was taken has been emitted. While it says False the task waits, without holding anybody
         up, and asks again when the listener is called; only then the operators behind this one finish."""
+        return True
+
+    @property
+    def flushed(self) -> bool:
+        """Asked after ``prepare_snapshot_pre_barrier``: whether that is done. While it says False the barrier waits here, without holding anybody
+        up, and asks again when the listener is called. An operator that says so is not ``available`` meanwhile."""
         return True
 
     @property
@@ -185,6 +208,12 @@ class SourceOperator(StreamOperator):
     @abstractmethod
     def emit_next(self) -> InputStatus:
         """Emits at most one batch, and says whether to ask again."""
+
+    def set_error_policy(self, policy: Any, name: str) -> None:
+        """Says what happens to records that the source cannot read; ``name`` is how the program calls it. Raises ProgramError for a source that takes
+        no such policy."""
+        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: what reads a record of it can have a policy. A timestamp assigner "
+                           "can, if it is set by assign_timestamps_and_watermarks(...) and not in the source")
 
     def position(self) -> str | None:
         """Where the last batch came from (split and offset), for error messages of the chain; None if unknown."""

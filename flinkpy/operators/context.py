@@ -76,5 +76,6 @@ class OperatorContext:
     configuration: dict[str, Any] = field(default_factory=dict)
     accumulators: dict[str, Any] = field(default_factory=dict)
     object_reuse: bool = False
+    explains_errors: bool = True  # whether errors of functions carry the exception itself and the whole traceback, which takes a millisecond
     batch_records: int = 4096
     operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key

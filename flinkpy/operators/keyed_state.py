@@ -7,6 +7,7 @@ from typing import Any
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.keys import key_group_range
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
@@ -28,7 +29,8 @@ def create_backend(context: OperatorContext) -> KeyedStateBackend:
         from flinkpy.state.rocksdb.rocksdb_backend import RocksDBKeyedStateBackend
 
         return RocksDBKeyedStateBackend(task.max_parallelism, groups, context.clock, RocksDBConfig.of(context.configuration))
-    return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock)
+    incremental = read(context.configuration, CHECKPOINT_INCREMENTAL)
+    return HeapKeyedStateBackend(task.max_parallelism, groups, context.clock, incremental=incremental)
 
 
 def may_ask_for_state(function: Any) -> bool:
@@ -48,12 +50,15 @@ class KeyedStateOperator(StreamOperator):
         super().initialize_state(restored)
         self.backend = create_backend(self.context)
         self._has_backend = True
+        if restored is not None and restored.pieces is not None:
+            self.backend.restore_pieces(restored.pieces)
         if restored is not None and restored.keyed is not None:
             self.backend.restore(restored.keyed)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
         operator = super().freeze_state(barrier).operator  # first: functions called for it may write keyed state
-        return FrozenState(self.backend.freeze() if self.backend.has_states else None, operator)
+        in_pieces = not barrier.options.snapshot_type.is_savepoint
+        return FrozenState(self.backend.freeze(in_pieces) if self.backend.has_states else None, operator)
 
     def close(self) -> None:
         if self._has_backend:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import reprlib
 import sys
 import traceback
 from dataclasses import replace
@@ -19,9 +18,9 @@ from typing import Any
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
 from flinkpy.core.program.code import dumps
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
 
-RECORD_REPR_CHARS = 200
 MESSAGE_CHARS = 4000
 ORIGINAL_BYTES = 1 << 20
 FRAMES_AT_EACH_END = 8  # of the frames that are shown; endless recursion has a thousand
@@ -44,8 +43,8 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
         record=None if record is _NO_RECORD else bounded_repr(record),
         frames=frames,
-        traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
-        original=by_value(error),
+        traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)) if context.explains_errors else "",
+        original=by_value(error) if context.explains_errors else None,
     )
 
 
@@ -98,26 +97,13 @@ def _text(error: BaseException) -> str:
     return f"{name}: {text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + '…'}"
 
 
-def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
-    """The value's repr with at most ``limit`` characters, whatever its ``__repr__`` does."""
-    try:
-        text = repr(value) if not _is_large(value) else reprlib.repr(value)
-    except Exception as error:
-        text = f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _is_large(value: Any) -> bool:
-    return isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > RECORD_REPR_CHARS
-
-
 def user_frames(start: TracebackType | None) -> tuple[UserFrame, ...]:
     """The user's frames of the traceback, outermost first; frames of the engine and of libraries that it calls are
     left out. If there are very many, only those at both ends."""
     found: list[tuple[CodeType, int]] = []
     here = start
     while here is not None:
-        if not (_is_engine(here.tb_frame) or (not found and _is_tool(here.tb_frame))):
+        if not (is_engine(here.tb_frame) or (not found and is_tool(here.tb_frame))):
             found.append((here.tb_frame.f_code, here.tb_lineno))
         here = here.tb_next
     frames = [_frame(code, line) for code, line in found[:FRAMES_AT_EACH_END]]
@@ -132,12 +118,14 @@ def _frame(code: CodeType, line: int) -> UserFrame:
     return UserFrame(code.co_filename, line, code.co_name, linecache.getline(code.co_filename, line).strip())
 
 
-def _is_tool(frame: FrameType) -> bool:
+def is_tool(frame: FrameType) -> bool:
+    """Whether the frame is of the standard library, or of a library that the engine calls too."""
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return package in _TOOLS or (package in sys.stdlib_module_names and frame.f_code.co_filename.startswith(_STANDARD))
 
 
-def _is_engine(frame: FrameType) -> bool:
+def is_engine(frame: FrameType) -> bool:
+    """Whether the frame is of flinkpy."""
     # By module name, not by file: actors/, scheduler/ and network/ do not lie under flinkpy/.
     module = str(frame.f_globals.get("__name__", ""))
     return module == "flinkpy" or module.startswith("flinkpy.")

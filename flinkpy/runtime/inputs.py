@@ -25,7 +25,8 @@ from flinkpy.core.parts import Parts
 from flinkpy.network.port import InputGate
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.chain.operator_chain import OperatorChain
-from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner
+from flinkpy.runtime.checkpointing.channel_recording import TaskTiming
+from flinkpy.runtime.checkpointing.input_barriers import InputBarriers, PassBarrier
 from flinkpy.runtime.loop.adaptive_batch_size import AdaptiveBatchSize
 from flinkpy.runtime.valve import WatermarkValve
 
@@ -34,25 +35,28 @@ COLUMN_RECORDS_PER_STEP = 4096
 
 
 class StreamInputs:
-    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each barrier when it has come from all channels."""
+    """All inputs of one task. ``input_indices`` stand beside ``gates``. ``pass_barrier`` gets each barrier when it has come from all channels, or
+    has overtaken what is in them, and that; while ``may_overtake`` is False none does."""
 
     def __init__(
         self, gates: Sequence[InputGate], input_indices: Sequence[int], chain: OperatorChain, batch_size: AdaptiveBatchSize,
-        pass_barrier: Callable[[CheckpointBarrier], None],
+        pass_barrier: PassBarrier, timing: TaskTiming, may_overtake: Callable[[], bool],
     ) -> None:
-        self._batch_size, self._pass_barrier = batch_size, pass_barrier
+        self._batch_size = batch_size
         self._parts: Parts | None = None  # the rest of a batch, which is processed before anything else
-        self._parts_input = 0
+        self._parts_input = self._parts_channel = 0
         self._gates, self._input_indices, self._chain = list(gates), list(input_indices), chain
         self._processes = chain.batch_inputs()
         if any(index >= len(self._processes) for index in input_indices):
             raise EngineError(f"a gate feeds input {max(input_indices)}, but {chain.head!r} has {len(self._processes)}")
         self._offsets = [sum(gate.channels for gate in self._gates[:number]) for number in range(len(self._gates))]
         total = sum(gate.channels for gate in self._gates)
-        self._valve, self._aligner = WatermarkValve(total), BarrierAligner(total)
+        self._valve = WatermarkValve(total)
+        self._barriers = InputBarriers(self._gates, timing, pass_barrier, self._rest, may_overtake)
         self._with_data = [sum(gate.channels for gate, index in zip(gates, input_indices) if index == n) for n in range(len(self._processes))]
         self._data_ended = [False] * total
         self._drain = True
+        self._left = False
         self._turn = 0
 
     @property
@@ -79,7 +83,7 @@ class StreamInputs:
                 if type(element) is RowBatch:
                     index, count = self._input_indices[number], len(element.values)
                     if count > limit:
-                        self._parts, self._parts_input = Parts(element), index
+                        self._parts, self._parts_input, self._parts_channel = Parts(element), index, self._offsets[number] + channel
                         self._process_part(limit)
                     else:
                         self._processes[index](element)
@@ -108,12 +112,20 @@ class StreamInputs:
         self._processes[self._parts_input](part)
         self._batch_size.rows_taken += len(part.values)
 
+    def _rest(self) -> tuple[int, RowBatch] | None:
+        """The channel and the rest of the batch that is processed in parts."""
+        return (self._parts_channel, self._parts.rest) if self._parts else None
+
     def end_event_time(self) -> None:
         """The producers' last watermarks have ended it."""
 
     def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
         """All producers have finished: the barrier is behind all that they gave."""
-        self._align(self._aligner.barrier_at_end(barrier))
+        self._barriers.barrier_at_end(barrier)
+
+    def leave(self) -> None:
+        """The task stops at a savepoint: for whoever goes on from there, what still comes has not come."""
+        self._left = True
 
     def drain(self) -> bool:
         """After the end of the data: reads what still comes, which may be barriers. True when every channel has given its last element."""
@@ -121,7 +133,7 @@ class StreamInputs:
             number, channel, element = polled
             if isinstance(element, (RowBatch, ColumnBatch)):
                 raise EngineError(f"{element!r} came behind EndOfData on channel {channel} of {self._gates[number]!r}")
-            if isinstance(element, (CheckpointBarrier, EndOfPartition)):
+            if isinstance(element, (CheckpointBarrier, EndOfPartition)) and not self._left:
                 self._control(number, channel, element)
         return all(gate.finished for gate in self._gates)
 
@@ -147,7 +159,7 @@ class StreamInputs:
         elif isinstance(element, LatencyMarker):
             self._chain.control(element)
         elif isinstance(element, CheckpointBarrier):
-            self._align(self._aligner.barrier(flat, element))
+            self._barriers.barrier_polled(flat, element)
         else:
             if isinstance(element, EndOfData):
                 self._drain = self._drain and element.drain
@@ -162,25 +174,15 @@ class StreamInputs:
             if not self._with_data[index]:
                 self._chain.end_input(index)
         if final:
-            self._align(self._aligner.channel_ended(flat))
+            self._barriers.channel_ended(flat)
 
     def _pass_on(self, elements: Sequence[Watermark | WatermarkStatus]) -> None:
         for element in elements:
             self._chain.control(element)
 
-    def _align(self, step: AlignmentStep) -> None:
-        for flat in step.block:
-            number, channel = self._locate(flat)
-            self._gates[number].block(channel)
-        if step.forward is not None:
-            self._pass_barrier(step.forward)
-        for flat in step.unblock:
-            number, channel = self._locate(flat)
-            self._gates[number].unblock(channel)
-
-    def _locate(self, flat: int) -> tuple[int, int]:
-        number = max(number for number, offset in enumerate(self._offsets) if offset <= flat and self._gates[number].channels)
-        return number, flat - self._offsets[number]
+    def close(self) -> None:
+        """The task has ended."""
+        self._barriers.close()
 
     def __repr__(self) -> str:
         return f"<StreamInputs: {len(self._gates)} gates, {sum(self._with_data)} channels with data, {self._valve!r}>"

@@ -35,6 +35,8 @@ class SourceInput:
         self._emissions, self._in_cache = 0, batch_records
 
     def process_some(self) -> InputStatus:
+        if self._chain.enough.reached:
+            return InputStatus.END_OF_INPUT
         head = self._head
         head.batch_size = self._in_cache if head.is_columnar else min(self._in_cache, self._batch_size.rows)
         try:
@@ -48,7 +50,7 @@ class SourceInput:
             self._emissions += 1
             if self._emissions <= EMISSIONS_PER_LOOK or not self._emissions % EMISSIONS_PER_LOOK:  # at first always: a source soon fills queues
                 self._fit_to_cache()
-        return status
+        return InputStatus.MORE_AVAILABLE if self._chain.enough.reached else status
 
     def _fit_to_cache(self) -> None:
         """Takes fewer records at a time if the chain makes many of each. Looks anew each time: the first records may be unlike the others."""
@@ -63,6 +65,9 @@ class SourceInput:
     def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
         """The barrier goes behind what the source has given so far."""
         self._pass_barrier(barrier)
+
+    def leave(self) -> None:
+        """Nobody sends a source anything."""
 
     def drain(self) -> bool:
         """A source has no producers to wait for."""

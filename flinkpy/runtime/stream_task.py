@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Protocol
 
 from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, EndOfPartition, Watermark
@@ -26,6 +27,11 @@ from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.runtime.checkpointing.channel_recording import TaskTiming
+from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
+from flinkpy.runtime.checkpointing.savepoint_stop import SavepointStop
+from flinkpy.runtime.checkpointing.sent_first import SentFirst, send_first
+from flinkpy.runtime.checkpointing.state_io import Base
 from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
 from flinkpy.runtime.inputs import StreamInputs
 from flinkpy.runtime.latency_markers import LatencyMarkers
@@ -34,6 +40,8 @@ from flinkpy.runtime.loop.busy_time import BusyTime, Waiting
 from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.saved_state import SavedState
 
 INPUTS_PER_STEP = 2  # an input that has one batch and no more is flushed in the same step, without a round of the poller in between
@@ -76,6 +84,10 @@ class TaskInput(Protocol):
         """The input has ended, and the operators have not finished yet: event time ends, unless a producer has said so."""
         ...
 
+    def leave(self) -> None:
+        """The task stops here, though its data has not ended: ``drain`` reads what still comes, and nothing is made of it."""
+        ...
+
     def drain(self) -> bool:
         """The data has ended: reads what still comes. True when there is no more, so that the producers can go."""
         ...
@@ -90,8 +102,11 @@ class StreamTaskConfig:
     input_indices: tuple[int, ...] = ()  # beside the gates
     configuration: dict[str, Any] = field(default_factory=dict)
     restored: Mapping[OperatorId, SavedState] | None = None
+    bases: Mapping[int, Base] = field(default_factory=dict)  # the checkpoint it starts from, if later ones may build on it
+    sent_first: SentFirst | None = None  # what was on its way to the consumers, in the checkpoint it starts from
     had_finished: bool = False  # all subtasks of all operators, in the checkpoint it starts from: nothing is left to do
-    has_checkpoints: bool = False
+    stops: bool = False  # the job has stopped with the savepoint it starts from: nothing is left but to commit, which sinks do as they open
+    has_checkpoints: bool = False  # or may be asked for savepoints
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
@@ -105,9 +120,10 @@ class StreamTask:
         self, config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
         wake: Callable[[], None], send_event: Callable[[OperatorId | None, Any], None],
         run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
+        file_stores: Callable[[str], FileStore] = file_store_of,
     ) -> None:
         self.config, self._writers, self._gates, self._reactor = config, list(writers), list(gates), reactor
-        self._send_event, self._run_io = send_event, run_io
+        self._send_event, self._run_io, self._file_stores = send_event, run_io, file_stores
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
         self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
@@ -117,6 +133,8 @@ class StreamTask:
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
         self._input: TaskInput  # from CONNECT_INPUT on
+        self._close_input: Callable[[], None] = lambda: None
+        self._timing = TaskTiming.of(reactor, self.run_in_task)
         self.checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
         self._wake = wake
         self.done = False
@@ -135,19 +153,29 @@ class StreamTask:
         chain.setup()
         self.phases.append(Phase.CONNECT_INPUT)
         info, configuration = self.config.info, self.config.configuration
+        stop = SavepointStop(
+            self.processor, lambda: self.checkpoints, self._process, is_source=not self.config.chain.inputs, end_input=self._end_input,
+            pass_barrier=lambda barrier: self._input.begin_checkpoint(barrier), rest=partial(self._suspend, Waiting.INPUT), leave=self._leave_input)
         self.checkpoints = SubtaskCheckpoints(
-            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id), self._run_io,
-            lambda message: self._send_event(None, message), lambda barrier: self._input.begin_checkpoint(barrier), self.resume)
+            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores), self._run_io,
+            lambda message: self._send_event(None, message), stop.begin, self.resume, stop.stop, self.config.bases,
+            outputs=OutputBarriers(self._writers, self._timing),
+            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id)
         self._input = self._connect_input(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
         if self.config.had_finished:
             self.processor.default_action = self._end_anew
+            chain.open(had_finished=True)
         else:
             self.phases.append(Phase.INITIALIZE_STATE)
             chain.initialize_state(self.config.restored)
             self.phases.append(Phase.OPEN)
             chain.open()
+        if self.config.stops:
+            stop.leave_at_once()
+        if self.config.sent_first is not None:
+            send_first(self.config.sent_first, self._writers)
         self.phases.append(Phase.RUN)
 
     def _connect_input(self, chain: OperatorChain) -> TaskInput:
@@ -159,7 +187,11 @@ class StreamTask:
             return source
         for gate in self._gates:
             gate.set_listener(self.input_available)
-        return StreamInputs(self._gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier)
+        inputs = StreamInputs(
+            self._gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier, self._timing,
+            lambda: self.checkpoints.may_overtake)
+        self._close_input = inputs.close
+        return inputs
 
     def _context_of(self, operator: ChainedOperator) -> OperatorContext:
         return OperatorContext(
@@ -185,7 +217,7 @@ class StreamTask:
             if not more and mails != processor.mails_processed and self.chain is not None:
                 self.chain.flush()  # mail may have emitted (a timer, an asynchronous result), and no input will follow soon
         except FlinkpyError as error:
-            self._add_origin(error)
+            _add_origin(error, self.chain)
             raise
         finally:
             taken = self.time.step_ends()
@@ -203,6 +235,8 @@ class StreamTask:
             if chain.parked_work.pending():
                 chain.parked_work.go_on()
                 chain.flush()  # it may be slow
+                return
+            if self.checkpoints.awaits_stop:
                 return
             status = self._input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
@@ -241,11 +275,6 @@ class StreamTask:
         if self.time.reason is not Waiting.INPUT or self.processor.default_action == self._drain:
             self.resume()
 
-    def _add_origin(self, error: FlinkpyError) -> None:
-        """Says which split and offset the failing batch came from, where this task reads the source itself."""
-        if isinstance(error, UserCodeError) and error.origin is None and self.chain is not None and isinstance(self.chain.head, SourceOperator):
-            error.origin = self.chain.head.position()
-
     def deliver_operator_event(self, operator_id: OperatorId, event: Any) -> None:
         """An event of a coordinator, as mail."""
         operator = self._alive.operator_of(operator_id)
@@ -261,11 +290,20 @@ class StreamTask:
     # -- ending well ----------------------------------------------------------------------------------------------------------
 
     def _end_input(self) -> None:
+        self.resume()
         self.phases.append(Phase.FINISH)
         self.checkpoints.hold_back()
         self._input.end_event_time()
         self.processor.default_action = self._finish
         self._finish()
+
+    def _leave_input(self) -> None:
+        """The task stops with a savepoint: its operators do not finish, and event time does not end."""
+        self.phases.append(Phase.QUIESCE_TIMERS)
+        self.timers.quiesce()
+        self._input.leave()
+        self._alive.write(EndOfData(drain=False))
+        self._end_partitions()
 
     def _finish(self) -> None:
         """The default action until every operator has emitted everything; one may still wait for something, or for room in the outputs."""
@@ -306,7 +344,7 @@ class StreamTask:
         """The default action until no barrier can come any more, and the last results are committed."""
         chain = self._alive
         chain.flush()
-        if not self._input.drain() or chain.waits_for_final_checkpoint:
+        if not self._input.drain() or chain.waits_for_final_checkpoint or self.checkpoints.awaits_stop:
             self._suspend(Waiting.INPUT)
             return
         self._end_partitions()
@@ -351,9 +389,16 @@ class StreamTask:
     def _clean_up(self) -> None:
         if Phase.CONNECT_INPUT in self.phases:
             self.checkpoints.end()
+            self._close_input()
         self.phases.append(Phase.CLEAN_UP)
         self.time.stop()
         self.mailbox.close()
 
     def __repr__(self) -> str:
         return f"<StreamTask {self.config.info.subtask_name}: {self.phases[-1].name if self.phases else 'new'}>"
+
+
+def _add_origin(error: FlinkpyError, chain: OperatorChain | None) -> None:
+    """Says which split and offset the failing batch came from, where the task reads the source itself."""
+    if isinstance(error, UserCodeError) and error.origin is None and chain is not None and isinstance(chain.head, SourceOperator):
+        error.origin = chain.head.position()

@@ -18,8 +18,7 @@ from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
-from flinkpy.core.options.checkpointing import takes_checkpoints
-from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS
+from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS, RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.code import loads
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
@@ -31,12 +30,16 @@ from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.chain.own_functions import with_own_functions
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import format_error, user_frames
+from flinkpy.runtime.checkpointing.savepoint_stop import CHECKPOINT_MAIL
+from flinkpy.runtime.checkpointing.sent_first import SentFirst, read_in_flight
 from flinkpy.runtime.checkpointing.state_io import read_states
 from flinkpy.runtime.loop.busy_time import Waiting
-from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 LOG = logging.getLogger(__name__)
 
@@ -44,17 +47,19 @@ _S = ExecutionState
 
 
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report; ``run_io`` runs an action off the loop's thread."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report; ``run_io`` runs an action off the loop's thread;
+    ``file_stores`` gives the store that a location is in."""
 
     def __init__(
-        self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: SlotLoop, reporter: TaskReporter,
+        self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: Loop, reporter: TaskReporter,
         on_end: Callable[[Task], None], run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
+        file_stores: Callable[[str], FileStore] = file_store_of,
     ) -> None:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
-        self._run_io = run_io
+        self._run_io, self._file_stores = run_io, file_stores
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
@@ -99,7 +104,7 @@ class Task:
         config = self._config()
         self._move(_S.INITIALIZING)
         restore = self.descriptor.restore
-        if restore is None or restore.finished:
+        if restore is None or (restore.finished and not restore.outputs):
             self._run(config)
             return True
         self._run_io(lambda: self._read_state(config, restore))
@@ -108,8 +113,11 @@ class Task:
     def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
         """In the thread for files."""
         try:
-            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id)
-            found = replace(config, restored=read_states(storage, restore, config.info))
+            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._file_stores)
+            if not restore.finished:
+                restored = read_states(storage, restore, config.info, self.descriptor.configuration)
+                config = replace(config, restored=restored.states, bases={restore.checkpoint_id: restored.base})
+            found = replace(config, sent_first=read_in_flight(storage, restore, config.info))
         except Exception as read_error:
             error = read_error
             self._loop.call_soon_threadsafe(lambda: self.fail(error))
@@ -129,7 +137,7 @@ class Task:
     def _run(self, config: StreamTaskConfig) -> None:
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
-        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event, self._run_io)
+        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores)
         self.stream_task.restore()
         self._move(_S.RUNNING)
         early, self._early = self._early, []
@@ -142,7 +150,9 @@ class Task:
         values, restore = descriptor.configuration, descriptor.restore
         return StreamTaskConfig(
             info, self._load_chain(), tuple(gate.input_index for gate in descriptor.gates), values,
-            had_finished=restore is not None and restore.finished, has_checkpoints=takes_checkpoints(values),
+            sent_first=None if restore is None else SentFirst(restore.checkpoint_id),
+            had_finished=restore is not None and restore.finished, stops=restore is not None and restore.stops,
+            has_checkpoints=read(values, RUNTIME_MODE) is not RuntimeMode.BATCH,
             fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
         )
 
@@ -232,7 +242,7 @@ class Task:
         if stream_task is None:
             self._early.append((operator_id, event))
         elif operator_id is None:
-            stream_task.mailbox.put(lambda: stream_task.checkpoints.handle_message(event), "checkpoint")
+            stream_task.mailbox.put(lambda: stream_task.checkpoints.handle_message(event), CHECKPOINT_MAIL)
         else:
             stream_task.mailbox.put(lambda: stream_task.deliver_operator_event(operator_id, event), "operator event")
 

@@ -16,8 +16,8 @@ from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.port import ShuffleEnvironment
-from flinkpy.runtime.checkpointing.state_io import StateIO
-from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.network.wire.transport import Transport
+from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
@@ -31,17 +31,18 @@ class SlotTaskRunner:
     """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
     Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
-    ``shuffle`` replaces the real shuffle environment, for tests. With ``show_output`` what tasks print is sent to who waits for their job.
+    ``machine`` is a simulated one in the simulation. With ``show_output`` what tasks print is sent to who waits for their job.
     """
 
     def __init__(
         self, config: NetworkConfig, secret: bytes, resource_id: ResourceId, clock: Clock = SYSTEM_CLOCK, *,
-        shuffle: ShuffleEnvironment | None = None, show_output: bool = False,
+        machine: Machine | None = None, show_output: bool = False,
     ) -> None:
-        self._loop = SlotLoop(f"slots of {resource_id}", clock)
-        self._acceptor = SlotLoop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
-        self._shuffle = shuffle if shuffle is not None else _shuffle_service(config, secret, resource_id)
-        self._state_io = StateIO(str(resource_id))
+        self._machine = machine = machine or Machine()
+        self._loop = machine.make_loop(f"slots of {resource_id}", clock)
+        self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
+        self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
+        self._files = machine.make_file_thread(str(resource_id))
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
@@ -83,7 +84,7 @@ class SlotTaskRunner:
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._state_io.run)
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.run, self._machine.file_stores)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -160,7 +161,7 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
-        self._state_io.stop()
+        self._files.stop()
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
@@ -175,8 +176,8 @@ class SlotTaskRunner:
         return f"<SlotTaskRunner: {len(self._tasks)} tasks, {self._loop!r}>"
 
 
-def _shuffle_service(config: NetworkConfig, secret: bytes, resource_id: ResourceId) -> ShuffleEnvironment:
+def _shuffle_service(config: NetworkConfig, secret: bytes, resource_id: ResourceId, transport: Transport) -> ShuffleEnvironment:
     from flinkpy.network.shuffle import ShuffleService
 
-    service: ShuffleEnvironment = ShuffleService(config, secret, resource_id)
+    service: ShuffleEnvironment = ShuffleService(config, secret, resource_id, transport)
     return service

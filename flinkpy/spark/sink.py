@@ -19,8 +19,8 @@ BLOCK_BYTES = 16 << 20  # an executor, and the worker that makes a block, have i
 
 
 class SparkSink(RayBlockSink):
-    """Takes a stream of columns. After the job, ``dataframe`` returns the records written. The blocks stay as long as
-    this program runs."""
+    """Takes a stream of columns; ``dataframe`` returns the records that are committed. The blocks stay as long as this
+    program runs."""
 
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         super().__init__(keeper, block_bytes)
@@ -29,12 +29,14 @@ class SparkSink(RayBlockSink):
         return stream_bytes(table)
 
     def dataframe(self, spark: SparkSession, schema: Any = None) -> DataFrame:
-        """Returns the records as a DataFrame. ``schema`` (a ``pyarrow.Schema``) is needed only if there are no
-        records."""
+        """Returns the records as a DataFrame: all of a job that has ended well; of a job with checkpoints also those
+        that its completed checkpoints have so far, each once. ``schema`` (a ``pyarrow.Schema``) is needed only if
+        there are no records. Raises ProgramError if nothing is committed yet."""
         store = Store(self.keeper)
-        if not store.is_complete():
-            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame")
         blocks = store.committed_blocks()
+        if not blocks and not store.is_complete():
+            raise ProgramError("no job has ended that wrote to this spark_sink(): run it first, env.execute(), then ask for the frame; "
+                               "a job with checkpoints shows what each has when it is complete")
         if blocks:
             schema = schema_of(stored(blocks[0]))
         if schema is None:

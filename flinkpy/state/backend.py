@@ -9,11 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from flinkpy.core.errors import EngineError
 from flinkpy.state.api import State
 from flinkpy.state.descriptors import StateDescriptor
-from flinkpy.state.saved_state import FrozenKeyedState
+from flinkpy.state.frozen_tables import FrozenRegion
+from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
+
+RegionEntries: TypeAlias = Callable[[], FrozenRegion]
 
 
 class CurrentKey:
@@ -53,10 +57,16 @@ class KeyedStateBackend(ABC):
     def engine_values(self, name: str) -> MutableMapping[Any, Any]:
         """One value per key for the engine's own loops. Values are not copied and do not expire; they are part of snapshots."""
 
+    def layer_engine_values(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]) -> None:
+        """From now on a freeze copies none of these engine values, if ``engine_values`` gave a dict. ``rebind`` is called with the dict to read and
+        write from then on: at a freeze, and in ``after_records``. Values are changed in place only after they were looked up there.
+        ``copy`` gives a copy of a value that shares nothing changeable with it."""
+
     @abstractmethod
-    def register_region(self, name: str, entries: Callable[[], Mapping[Any, Any]]) -> Mapping[Any, Any]:
+    def register_region(self, name: str, entries: RegionEntries) -> Mapping[Any, Any]:
         """Registers keyed state that the operator holds in a form of its own: timers, slices, columns. ``entries`` is called at each barrier
-        and gives it as one value per key, which nobody changes afterwards. Returns what was restored under the name, in the same form."""
+        and gives it as one value per key, which nobody changes afterwards; or it gives a function that is called when the state is written,
+        in another thread. Returns what was restored under the name, in the same form."""
 
     @abstractmethod
     def keys(self, name: str) -> Iterator[Any]:
@@ -72,6 +82,9 @@ class KeyedStateBackend(ABC):
     def counts_records(self) -> bool:
         """Whether ``after_records`` has anything to do."""
 
+    def between_batches(self) -> None:
+        """Called between two batches, by whoever does not call ``after_records`` once per batch: some of what a freeze has left to do."""
+
     @abstractmethod
     def after_records(self, count: int) -> None:
         """Called once per batch, after ``count`` records: does what has to be done for each record."""
@@ -82,12 +95,17 @@ class KeyedStateBackend(ABC):
         """Whether there is a state or a region, empty or not."""
 
     @abstractmethod
-    def freeze(self) -> FrozenKeyedState:
-        """All state as it is now. Raises ProgramError for a value that cannot be copied."""
+    def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
+        """All state as it is now; with ``in_pieces`` in a form that can be written in pieces, if the backend has one. Raises ProgramError for a
+        value that cannot be copied."""
 
     @abstractmethod
     def restore(self, snapshot: bytes) -> None:
         """Loads the key groups of this subtask from the snapshot. Called before the first ``state``."""
+
+    def restore_pieces(self, prepared: PreparedPieces) -> None:
+        """Takes over what was made of saved pieces for this kind of backend. Called before ``restore``."""
+        raise EngineError(f"{type(self).__name__} has no pieces, and got {prepared!r}")
 
     @property
     @abstractmethod

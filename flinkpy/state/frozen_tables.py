@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
-from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.core.keys import key_group
-from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.core.clock import Turns
+from flinkpy.core.errors import EngineError
+from flinkpy.core.keys import key_groups
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.keyed_snapshots import Group, KeyedSnapshot, StateMeta, dump_groups
+from flinkpy.state.heap.overlay import View, parts_of_entries
+from flinkpy.state.keyed_snapshots import Group, KeyedEntries, StateMeta
 
+T = TypeVar("T")
+Pairs: TypeAlias = Iterable[tuple[Any, Any]]
+
+FrozenRegion: TypeAlias = Mapping[Any, Any] | Callable[[Turns], Mapping[Any, Any]]
+Part: TypeAlias = tuple[list[Any], list[Any]]  # keys, and their values
+
+_AT_ONCE = 1 << 10  # entries between two turns
 REGION = StateMeta(StateKind.REGION.value, "", False)
 
 
-class FrozenTable(Protocol):
+class FrozenTable(ABC):
     """One state of all keys."""
 
-    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
-        """The (key, value) pairs of a key group, as they stand in snapshots. Groups are asked for in rising order."""
-        ...
+    @abstractmethod
+    def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
+        """The (key, value) pairs of a key group, as they stand in snapshots. Groups are asked for in rising order, and may
+        be large: it gives way between parts of them."""
 
 
 class FrozenTables:
@@ -29,12 +41,19 @@ class FrozenTables:
         self._max_parallelism, self._groups, self._tables = max_parallelism, groups, tables
 
     def write(self) -> bytes:
-        metas = {name: meta for name, (meta, _) in self._tables.items()}
-        return KeyedSnapshot(self._max_parallelism, metas, dump_groups(self._by_group())).to_bytes()
+        return b"".join(self.chunks())
 
-    def _by_group(self) -> Iterator[tuple[int, Group]]:
+    def entries(self, turns: Turns | None = None) -> KeyedEntries:
+        metas = {name: meta for name, (meta, _) in self._tables.items()}
+        return KeyedEntries(self._max_parallelism, metas, self._by_group(turns or Turns()))
+
+    def chunks(self, turns: Turns | None = None) -> list[bytes]:
+        turns = turns or Turns()
+        return self.entries(turns).chunks(turns)
+
+    def _by_group(self, turns: Turns) -> Iterator[tuple[int, Group]]:
         for number in self._groups:
-            group = {name: pairs for name, (_, table) in self._tables.items() if (pairs := table.pairs_of(number))}
+            group = {name: pairs for name, (_, table) in self._tables.items() if (pairs := table.pairs_of(number, turns))}
             if group:
                 yield number, group
 
@@ -46,22 +65,35 @@ class GroupsOfKeys:
         self._max_parallelism, self._groups = max_parallelism, groups
         self._known: dict[Any, int] = {}
 
-    def divide(self, entries: Mapping[Any, Any], remember: bool) -> dict[int, list[Any]]:
-        """The keys by group. EngineError if a key is in no group of this subtask."""
-        divided: dict[int, list[Any]] = {}
-        known, max_parallelism = self._known, self._max_parallelism
-        for key in entries:
-            group = known.get(key)
-            if group is None:
-                group = key_group(key, max_parallelism)
-                if remember:
-                    known[key] = group
-            if group in divided:
-                divided[group].append(key)
-            else:
-                divided[group] = [key]
-        refuse_strays(divided, self._groups)
+    def divide(self, parts: deque[Part], remember: bool, turns: Turns) -> list[Part]:
+        """The keys and values of each group. EngineError if a key is in no group of this subtask."""
+        divided: list[Part] = [([], []) for _ in range(self._max_parallelism)]
+        appends = [(keys.append, values.append) for keys, values in divided]
+        while parts:
+            keys, values = parts.popleft()  # to free all of them at once would hold up other threads
+            groups = self._remembered(keys) if remember else key_groups(keys, self._max_parallelism)
+            for key, value, group in zip(keys, values, groups):
+                append_key, append_value = appends[group]
+                append_key(key)
+                append_value(value)
+            turns.give_way()
+        refuse_strays([group for group, (keys, _) in enumerate(divided) if keys], self._groups)
         return divided
+
+    def _remembered(self, keys: list[Any]) -> Sequence[int]:
+        groups = [self._known.get(key, -1) for key in keys]
+        if -1 in groups:
+            groups = key_groups(keys, self._max_parallelism)
+            self._known.update(zip(keys, groups))
+        return groups
+
+
+def parts_of(items: Iterable[T], turns: Turns) -> Iterator[list[T]]:
+    """The items, some at a time, with turns in between."""
+    left = iter(items)
+    while part := list(islice(left, _AT_ONCE)):
+        yield part
+        turns.give_way()
 
 
 def refuse_strays(found: Any, groups: range) -> None:
@@ -71,25 +103,37 @@ def refuse_strays(found: Any, groups: range) -> None:
         raise EngineError(f"keyed state holds a key of group {strays[0]}, but this subtask owns {groups}: it was not partitioned by it")
 
 
-class FrozenEntries:
-    """Entries in memory, which nobody changes any more. ``dump`` brings a value into the form of snapshots."""
+class FrozenEntries(FrozenTable):
+    """Entries in memory, or a function that gives them. They are copied when they are written, and not needed any more from then
+    on. ``private`` gives a copy of a value that could be changed in place; ``pairs`` makes pairs of a snapshot of those in
+    memory, or leaves some out."""
 
-    def __init__(self, entries: Mapping[Any, Any], dump: Callable[[Any], Any], groups_of_keys: GroupsOfKeys, shares_keys: bool) -> None:
-        self._entries, self._dump, self._groups_of_keys, self._shares_keys = entries, dump, groups_of_keys, shares_keys
-        self._divided: dict[int, list[Any]] | None = None
+    def __init__(
+        self, entries: FrozenRegion, private: Callable[[Any], Any] | None, pairs: Callable[[Pairs], Pairs],
+        groups_of_keys: GroupsOfKeys, shares_keys: bool,
+    ) -> None:
+        self._entries, self._private, self._pairs = entries, private, pairs
+        self._groups_of_keys, self._shares_keys = groups_of_keys, shares_keys
+        self._divided: list[Part] | None = None
 
-    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
+    def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
         if self._divided is None:
-            self._divided = self._groups_of_keys.divide(self._entries, self._shares_keys)
-        entries, dump = self._entries, self._dump
-        return [(key, dump(entries[key])) for key in self._divided.pop(group, ())]
+            self._divided = self._groups_of_keys.divide(self._copied(turns), self._shares_keys, turns)
+        (keys, values), self._divided[group] = self._divided[group], ([], [])
+        found: list[tuple[Any, Any]] = []
+        for start in range(0, len(keys), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            found += self._pairs(zip(keys[part], values[part]))
+            turns.give_way()
+        return found
 
-
-def settled(name: str, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """The values of a state so that nobody changes them any more: copies, where they could be changed in place."""
-    if not could_be_mutated(values.values()):
-        return values
-    try:
-        return {key: private_copy(value) for key, value in values.items()}
-    except Exception as error:
-        raise ProgramError(f"the state of {name!r} cannot be saved: {type(error).__name__}: {error}") from error
+    def _copied(self, turns: Turns) -> deque[Part]:
+        private, copied = self._private, deque[Part]()
+        entries = self._entries(turns) if callable(self._entries) else self._entries
+        for keys, values in parts_of_entries(entries, _AT_ONCE):
+            copied.append((keys, values if private is None else [private(value) for value in values]))
+            turns.give_way()
+        if isinstance(entries, View):
+            entries.check()
+        self._entries = {}
+        return copied

@@ -12,15 +12,17 @@ lists and dicts of these.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program import code
 
 MAGIC, VERSION = b"FKS", 1
 _PREFIX = len(MAGIC) + 1 + 4
+_LARGE = 1 << 10  # pairs that are pickled in one go
 _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 
 Group: TypeAlias = "dict[str, list[tuple[Any, Any]]]"  # state name -> (key, value) pairs
@@ -38,6 +40,22 @@ class StateMeta:
         return f"{self.kind} of {self.type}{', expiring' if self.expires else ''}"
 
 
+class KeyedEntries(NamedTuple):
+    """All keyed state of one operator in one subtask: its states, and their entries by key group, in rising order, as they stand in a group."""
+
+    max_parallelism: int
+    states: Mapping[str, StateMeta]
+    groups: Iterator[tuple[int, Group]]
+
+    def to_bytes(self) -> bytes:
+        """As a snapshot."""
+        return b"".join(self.chunks(Turns()))
+
+    def chunks(self, turns: Turns) -> list[bytes]:
+        """The bytes of the snapshot."""
+        return KeyedSnapshot(self.max_parallelism, self.states, dump_groups(self.groups, turns)).chunks()
+
+
 @dataclass(frozen=True)
 class KeyedSnapshot:
     """A snapshot with its groups still pickled."""
@@ -47,6 +65,10 @@ class KeyedSnapshot:
     groups: Mapping[int, bytes]
 
     def to_bytes(self) -> bytes:
+        return b"".join(self.chunks())
+
+    def chunks(self) -> list[bytes]:
+        """The bytes, without joining what may be much."""
         order = sorted(self.groups)
         import msgpack
 
@@ -55,7 +77,7 @@ class KeyedSnapshot:
             "states": {name: [meta.kind, meta.type, meta.expires] for name, meta in self.states.items()},
             "groups": [[group, len(self.groups[group])] for group in order],
         })
-        return b"".join([MAGIC, bytes([VERSION]), len(header).to_bytes(4, "big"), header, *(self.groups[group] for group in order)])
+        return [MAGIC + bytes([VERSION]) + len(header).to_bytes(4, "big") + header, *(self.groups[group] for group in order)]
 
     @staticmethod
     def from_bytes(data: bytes) -> KeyedSnapshot:
@@ -81,9 +103,20 @@ class KeyedSnapshot:
         states = {name: StateMeta(*meta) for name, meta in header["states"].items()}
         return KeyedSnapshot(header["max_parallelism"], states, groups)
 
+    def entries(self) -> KeyedEntries:
+        """What is in it, unpickled group by group."""
+        return KeyedEntries(self.max_parallelism, self.states, ((number, load_group(data)) for number, data in sorted(self.groups.items())))
+
     def within(self, groups: range) -> KeyedSnapshot:
         """The snapshot with only these groups."""
         return KeyedSnapshot(self.max_parallelism, self.states, {group: data for group, data in self.groups.items() if group in groups})
+
+
+def check_max_parallelism(saved: int, declared: int) -> None:
+    """ProgramError if the state was saved with another max parallelism than the program has."""
+    if saved != declared:
+        raise ProgramError(f"the state was saved with max parallelism {saved}, the program has {declared}: "
+                           f"call set_max_parallelism({saved}), it cannot change")
 
 
 def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
@@ -106,20 +139,37 @@ def redistribute(snapshots: Iterable[bytes], groups: range) -> bytes:
     return KeyedSnapshot(opened[0].max_parallelism, states, merged).to_bytes()
 
 
-def dump_groups(groups: Iterable[tuple[int, Group]]) -> dict[int, bytes]:
+def dump_groups(groups: Iterable[tuple[int, Group]], turns: Turns) -> dict[int, bytes]:
     """Pickles each group, by its number; with cloudpickle if it holds classes that cannot be imported. Raises ProgramError for what cannot be
-    saved."""
+    saved. Gives way between parts of a large group."""
     dumped: dict[int, bytes] = {}
     by_name = True
-    for number, group in groups:
+    for number, pairs_of_states in groups:
+        turns.give_way()
+        group = {name: pairs if len(pairs) < _LARGE else _InTurns(pairs, turns) for name, pairs in pairs_of_states.items()}
         if by_name:
             try:
                 dumped[number] = pickle.dumps(group, 5)
                 continue
             except _PICKLE_TROUBLE:
                 by_name = False
-        dumped[number] = code.dumps(group, f"the state of {_names(list(group))}")
+        dumped[number] = code.dumps_state(group, f"the state of {_names(list(group))}")
     return dumped
+
+
+class _InTurns:
+    """Is pickled as the list that it holds; other threads run in between."""
+
+    def __init__(self, pairs: list[tuple[Any, Any]], turns: Turns) -> None:
+        self._pairs, self._turns = pairs, turns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (), None, self._items()
+
+    def _items(self) -> Iterator[tuple[Any, Any]]:
+        for start in range(0, len(self._pairs), _LARGE):
+            yield from self._pairs[start : start + _LARGE]
+            self._turns.give_way()
 
 
 def load_group(data: bytes) -> Group:

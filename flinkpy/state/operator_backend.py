@@ -17,6 +17,7 @@ from flinkpy.state.descriptors import RESERVED, ListStateDescriptor, MapStateDes
 from flinkpy.state.heap.heap_states import refuse_none
 from flinkpy.state.isolation import adopt, protect, release, reveal
 from flinkpy.state.operator_snapshots import OperatorSnapshot, OperatorStateMeta, Sharing, dump_pieces, load_piece
+from flinkpy.state.type_changes import RULE, carried_out, changed_elements, changed_entries
 
 SnapshotHook = Callable[[int, int], None]  # checkpoint id, its timestamp in milliseconds
 
@@ -107,7 +108,7 @@ class OperatorStateBackend(OperatorStateStore):
 
     def _table_of(self, name: str, meta: OperatorStateMeta) -> _Table:
         table = self._tables.setdefault(name, _Table(meta))
-        if table.meta != meta:
+        if table.meta != meta and not _takes_over(name, table, meta):
             origin = "is" if table.asked_for else "was saved as"
             raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
         table.asked_for = True
@@ -157,3 +158,16 @@ class OperatorStateBackend(OperatorStateStore):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.statistics.sizes.items())
         return f"<OperatorStateBackend: {sizes or 'empty'}>"
+
+
+def _takes_over(name: str, table: _Table, meta: OperatorStateMeta) -> bool:
+    """Brings what was saved into the type that the program declares now, if that is the only difference. ProgramError if it cannot be done."""
+    if table.asked_for or table.meta.sharing is not meta.sharing:
+        return False
+    change = (changed_entries if meta.sharing is Sharing.BROADCAST else changed_elements)(table.meta.type, meta.type)
+    if change is None:
+        raise ProgramError(f"state {name!r} was saved as a {table.meta}, and the program declares a {meta}: {RULE}")
+    table.elements[:] = [adopt(carried_out(change, reveal(each), name)) for each in table.elements]
+    table.entries.update({key: adopt(carried_out(change, reveal(each), name)) for key, each in table.entries.items()})
+    table.meta = meta
+    return True

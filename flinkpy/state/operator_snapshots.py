@@ -146,7 +146,7 @@ def dump_pieces(name: str, values: Iterable[Any]) -> list[bytes]:
         try:
             dumped.append(pickle.dumps(value, 5))
         except _PICKLE_TROUBLE:
-            dumped.append(code.dumps(value, f"the state of {name!r}"))
+            dumped.append(code.dumps_state(value, f"the state of {name!r}"))
     return dumped
 
 

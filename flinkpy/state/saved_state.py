@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from flinkpy.core.keys import key_group_range
-from flinkpy.state.keyed_snapshots import redistribute
+from flinkpy.graph.checkpoints import KeyedPieces
+from flinkpy.state.checkpoints.state_writer import StateWriter
+from flinkpy.state.keyed_snapshots import KeyedEntries, KeyedSnapshot, redistribute
 from flinkpy.state.operator_snapshots import nothing_saved, redistribute_operator_state
 
 
@@ -18,12 +21,41 @@ class FrozenKeyedState(Protocol):
         """Its bytes (``flinkpy.state.keyed_snapshots``). May be called in another thread, and after the backend was closed."""
         ...
 
+    def chunks(self) -> Iterable[bytes]:
+        """The same bytes, in place of ``write``. To join much of it would hold up all threads."""
+        ...
+
+    def entries(self) -> KeyedEntries:
+        """What is in it, in place of ``write``: each of the two may be called once."""
+        ...
+
+
+class FrozenInPieces(FrozenKeyedState, ABC):
+    """Keyed state of a backend that can also save it in pieces, of which later checkpoints write only those that are new."""
+
+    def entries(self) -> KeyedEntries:
+        return KeyedSnapshot.from_bytes(self.write()).entries()
+
+    @abstractmethod
+    def write_pieces(self, base: KeyedPieces | None, writer: StateWriter) -> tuple[bytes | None, KeyedPieces]:
+        """Writes the pieces that ``base`` does not have, and gives all of them, with the bytes of what is in no piece. ``base`` is what this
+        backend, or the one that it was restored as, saved for an earlier checkpoint. May be called as ``write`` may."""
+
+
+class PreparedPieces(ABC):
+    """Saved pieces that were read back, off the slot loop, and made into what a backend takes over (``restore_pieces``). Whatever holds
+    resources gives them back when nobody refers to it any more. ``is_as_saved``: the backend that takes it over goes on as the one that saved the
+    pieces, so the next checkpoint may have pieces in common with that one."""
+
+    is_as_saved: bool
+
 
 class SavedState(NamedTuple):
-    """The two kinds of state as bytes, each None where the operator has none."""
+    """The two kinds of state as bytes, each None where the operator has none. ``pieces``: keyed state that is not in ``keyed``."""
 
     keyed: bytes | None = None
     operator: bytes | None = None
+    pieces: PreparedPieces | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +64,7 @@ class FrozenState:
 
     keyed: FrozenKeyedState | None = None
     operator: bytes | None = None
+    operator_name: str = ""
 
     @property
     def is_empty(self) -> bool:

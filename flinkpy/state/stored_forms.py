@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from flinkpy.core.keys import canonical_key
+from flinkpy.core.mutability import private_copy
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.isolation import adopt, reveal
+from flinkpy.state.heap.overlay import looking_at
+from flinkpy.state.isolation import PrivateCopy, adopt, reveal
 from flinkpy.state.ttl.stamps import NS_PER_MS, Stamped
 
 NEVER = 1 << 80  # later than any time there is
@@ -27,30 +29,44 @@ class Form(NamedTuple):
     """``dump`` returns the form in a snapshot, ``load`` the stored form again.
 
     ``alive(stored, deadline)`` returns the stored form without expired parts, or None if nothing is left; it does not change ``stored``.
-    ``sweep(entries, keys, deadline)`` removes what has expired at these keys.
+    ``sweep(entries, keys, deadline)`` removes what has expired at these keys. ``private`` gives a copy of a stored form that may be changed in
+    place, and the stored form itself if it may not; it is None where stored forms are only replaced.
     """
 
     dump: Callable[[Any], Any]
     load: Callable[[Any], Any]
     alive: Callable[[Any, int], Any]
     sweep: Callable[[dict[Any, Any], Iterable[Any], int], Swept]
+    private: Callable[[Any], Any] | None
 
 
 def form_of(kind: StateKind, expires: bool) -> Form:
     """The form of a kind of state."""
     if kind in (StateKind.ENGINE, StateKind.REGION):
-        return Form(same, same, _always, _sweep_single)
+        return Form(same, same, _always, _sweep_single, private_copy)
     dump, load = (_dump_stamped, _load_stamped) if expires else (reveal, adopt)
     if kind is StateKind.LIST:
         return Form(
-            lambda stored: [dump(each) for each in stored], lambda saved: [load(each) for each in saved], _alive_list, _sweep_many(_alive_list))
+            lambda stored: [dump(each) for each in stored], lambda saved: [load(each) for each in saved], _alive_list, _sweep_many(_alive_list),
+            list.copy)
     if kind is StateKind.MAP:
         return Form(
             lambda stored: {key: dump(each) for key, each in stored.items()},
             lambda saved: {canonical_key(key): load(each) for key, each in saved.items()},  # pickled, a NaN is another one
-            _alive_map, _sweep_many(_alive_map),
+            _alive_map, _sweep_many(_alive_map), dict.copy,
         )
-    return Form(dump, load, _alive_single, _sweep_single)
+    if kind is StateKind.VALUE:
+        return Form(dump, load, _alive_single, _sweep_single, None)
+    return Form(dump, load, _alive_single, _sweep_single, _private_stamped if expires else _private)
+
+
+def _private(stored: Any) -> Any:
+    return PrivateCopy(private_copy(stored.value)) if type(stored) is PrivateCopy else stored
+
+
+def _private_stamped(stamped: Stamped) -> Stamped:
+    found = _private(stamped[0])
+    return stamped if found is stamped[0] else (found, stamped[1])
 
 
 def same(value: Any) -> Any:
@@ -83,7 +99,7 @@ def _alive_map(stored: dict[Any, Stamped], deadline: int) -> dict[Any, Stamped] 
 
 
 def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: int) -> Swept:
-    get, gone, earliest = entries.get, [], NEVER
+    get, gone, earliest = looking_at(entries), [], NEVER
     for key in keys:
         stored = get(key)
         if stored is not None:
@@ -99,9 +115,9 @@ def _sweep_single(entries: dict[Any, Stamped], keys: Iterable[Any], deadline: in
 
 def _sweep_many(alive: Callable[[Any, int], Any]) -> Callable[[dict[Any, Any], Iterable[Any], int], Swept]:
     def sweep(entries: dict[Any, Any], keys: Iterable[Any], deadline: int) -> Swept:
-        removed, earliest = 0, NEVER
+        get, removed, earliest = looking_at(entries), 0, NEVER
         for key in keys:
-            stored = entries.get(key)
+            stored = get(key)
             if stored is None:
                 continue
             left = alive(stored, deadline)

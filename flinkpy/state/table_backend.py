@@ -16,18 +16,21 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.state.api import State
-from flinkpy.state.backend import CurrentKey, KeyedStateBackend
+from flinkpy.state.backend import CurrentKey, KeyedStateBackend, RegionEntries
 from flinkpy.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor, StateKind
-from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenTable, FrozenTables, GroupsOfKeys
-from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, load_group
+from flinkpy.state.frozen_tables import REGION, FrozenEntries, FrozenRegion, FrozenTable, FrozenTables, GroupsOfKeys
+from flinkpy.state.keyed_snapshots import KeyedSnapshot, StateMeta, check_max_parallelism, load_group
+from flinkpy.state.layered_values import COPIED_AT_ONCE, LayeredValues
+from flinkpy.state.saved_state import FrozenKeyedState
 from flinkpy.state.stored_forms import Form, form_of, same
 from flinkpy.state.ttl.config import StateTtlConfig, StateVisibility, UpdateType
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.stamps import NS_PER_MS
 from flinkpy.state.ttl.ttl_states import TtlRules
+from flinkpy.state.type_changes import RULE, carried_out, changed_values
 
 Pairs: TypeAlias = Iterable[tuple[Any, Any]]  # (key, stored)
-RegionEntries: TypeAlias = Callable[[], Mapping[Any, Any]]
+Frozen: TypeAlias = "dict[str, tuple[StateMeta, FrozenTable]]"  # by name
 
 
 @dataclass
@@ -42,9 +45,19 @@ class Table:
     cleanup: Cleanup | None = None
     every_record: bool = False
     full_snapshot: bool = False
+    layered: LayeredValues | None = None
 
     def __post_init__(self) -> None:
         self.form: Form = form_of(self.kind, self.meta.expires)
+
+    def make_layered(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any], copied_at_once: int) -> None:
+        """From now on its entries, a dict, are frozen without a copy."""
+
+        def rebind_both(entries: dict[Any, Any]) -> None:
+            self.entries = entries
+            rebind(entries)
+
+        self.layered = LayeredValues(name, self.entries, rebind_both, copy, copied_at_once)
 
     def keeps(self) -> Callable[[Pairs], Pairs]:
         """What leaves out the pairs that do not go into a snapshot of this moment: those that have expired, if the program wants that."""
@@ -59,6 +72,7 @@ class TableBackend(KeyedStateBackend):
 
     lasting: ClassVar[Mapping[StateKind, Any]]
     expiring: ClassVar[Mapping[StateKind, Any]]
+    layered_from: ClassVar[int] = COPIED_AT_ONCE  # keys; fewer engine values are copied at a freeze
 
     def __init__(self, max_parallelism: int, groups: range, clock: Clock) -> None:
         self.current = CurrentKey()
@@ -102,6 +116,11 @@ class TableBackend(KeyedStateBackend):
         entries: MutableMapping[Any, Any] = self._table(name, StateKind.ENGINE, StateMeta(StateKind.ENGINE.value, "", False)).entries
         return entries
 
+    def layer_engine_values(self, name: str, rebind: Callable[[dict[Any, Any]], None], copy: Callable[[Any], Any]) -> None:
+        table = self._tables[name]
+        if type(table.entries) is dict:
+            table.make_layered(name, rebind, copy, self.layered_from)
+
     def register_region(self, name: str, entries: RegionEntries) -> Mapping[Any, Any]:
         if name in self._regions or name in self._tables:
             raise EngineError(f"there is a state {name!r} already")
@@ -112,10 +131,23 @@ class TableBackend(KeyedStateBackend):
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
-        elif table.meta != meta:
+        elif table.meta != meta and not self._takes_over(name, table, meta):
             origin = "is" if table.state is not None else "was saved as"
             raise ProgramError(f"state {name!r} {origin} a {table.meta}, and cannot be a {meta} too: give one of them another name")
         return table
+
+    def _takes_over(self, name: str, table: Table, meta: StateMeta) -> bool:
+        """Brings what was saved into the type that the program declares now, if that is the only difference. ProgramError if it cannot be done."""
+        if table.state is not None or (table.meta.kind, table.meta.expires) != (meta.kind, meta.expires):
+            return False
+        change = changed_values(table.kind, meta.expires, table.meta.type, meta.type)
+        if change is None:
+            raise ProgramError(f"state {name!r} was saved as a {table.meta}, and the program declares a {meta}: {RULE}")
+        dump, load = table.form.dump, table.form.load
+        for key, stored in list(table.entries.items()):
+            table.entries[key] = load(carried_out(change, dump(stored), name))
+        table.meta = meta
+        return True
 
     def _make_expire(self, table: Table, ttl: StateTtlConfig) -> None:
         table.rules = rules = TtlRules(
@@ -149,6 +181,8 @@ class TableBackend(KeyedStateBackend):
         for table in self._tables.values():
             if table.every_record and table.cleanup is not None:
                 table.cleanup.step(count)
+            if table.layered is not None:
+                table.layered.after_batch()
 
     # -- snapshots -----------------------------------------------------------------------------------------------------------
 
@@ -156,14 +190,22 @@ class TableBackend(KeyedStateBackend):
     def has_states(self) -> bool:
         return bool(self._tables or self._regions or self._unclaimed)
 
-    def freeze(self) -> FrozenTables:
+    def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
+        return self._frozen_tables()
+
+    def _frozen_tables(self) -> FrozenTables:
         groups_of_keys = GroupsOfKeys(self._max_parallelism, self._groups)
-        found: dict[str, tuple[StateMeta, FrozenTable]] = {
-            name: (table.meta, self._frozen(name, table, groups_of_keys)) for name, table in self._tables.items()}
-        regions = {name: entries() for name, entries in self._regions.items()} | self._unclaimed
-        for name, held in regions.items():
-            found[name] = REGION, FrozenEntries(held, same, groups_of_keys, True)
-        return FrozenTables(self._max_parallelism, self._groups, found)
+        shares_keys = len(self._tables) + len(self._regions) > 1
+        tables: Frozen = {}
+        for name, table in self._tables.items():
+            layered = table.layered
+            tables[name] = table.meta, self._frozen(name, table, groups_of_keys) if layered is None else layered.freeze(groups_of_keys, shares_keys)
+        return FrozenTables(self._max_parallelism, self._groups, tables | self._frozen_regions(groups_of_keys))
+
+    def _frozen_regions(self, groups_of_keys: GroupsOfKeys) -> Frozen:
+        """What operators hold in forms of their own."""
+        held: dict[str, FrozenRegion] = {name: entries() for name, entries in self._regions.items()} | self._unclaimed
+        return {name: (REGION, FrozenEntries(entries, None, same, groups_of_keys, True)) for name, entries in held.items()}
 
     @abstractmethod
     def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
@@ -171,16 +213,14 @@ class TableBackend(KeyedStateBackend):
 
     def restore(self, snapshot: bytes) -> None:
         opened = KeyedSnapshot.from_bytes(snapshot)
-        if opened.max_parallelism != self._max_parallelism:
-            raise ProgramError(
-                f"the state was saved with max parallelism {opened.max_parallelism}, the program has {self._max_parallelism}: "
-                f"call set_max_parallelism({opened.max_parallelism}), it cannot change")
+        check_max_parallelism(opened.max_parallelism, self._max_parallelism)
         for name, meta in opened.states.items():
             if meta == REGION:
                 self._unclaimed[name] = {}
                 continue
-            kind = StateKind(meta.kind)
-            self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
+            if name not in self._tables:
+                kind = StateKind(meta.kind)
+                self._tables[name] = Table(kind, meta, self._new_entries(name, kind, meta.expires))
         for data in opened.within(self._groups).groups.values():
             for name, pairs in load_group(data).items():
                 if name in self._unclaimed:

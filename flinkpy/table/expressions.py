@@ -1,5 +1,26 @@
 """``col``, ``lit`` and the functions of expressions, at PyFlink's module path."""
 
-from flinkpy.columns.expressions import and_, coalesce, col, concat, concat_ws, if_then_else, lit, not_, null_of, or_
+from flinkpy.columns.expressions import (
+    and_,
+    coalesce,
+    col,
+    concat,
+    concat_ws,
+    date_format,
+    greatest,
+    if_then_else,
+    least,
+    lit,
+    not_,
+    null_of,
+    or_,
+    timestamp_diff,
+    to_date,
+    to_timestamp,
+    to_timestamp_ltz,
+    when,
+)
+from flinkpy.columns.units import TimeIntervalUnit, TimePointUnit
 
-__all__ = ["and_", "coalesce", "col", "concat", "concat_ws", "if_then_else", "lit", "not_", "null_of", "or_"]
+__all__ = ["TimeIntervalUnit", "TimePointUnit", "and_", "coalesce", "col", "concat", "concat_ws", "date_format", "greatest", "if_then_else", "least",
+           "lit", "not_", "null_of", "or_", "timestamp_diff", "to_date", "to_timestamp", "to_timestamp_ltz", "when"]

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
+from flinkpy.core.reactor import Pollable
 
 
 class ManualTimer:
@@ -35,7 +36,7 @@ class ManualReactor:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
         self._selector = selectors.DefaultSelector()
-        self._callbacks: dict[socket.socket, dict[int, Callable[[], None]]] = {}
+        self._callbacks: dict[Pollable, dict[int, Callable[[], None]]] = {}
         self._timers: list[tuple[float, int, ManualTimer]] = []
         self._order = itertools.count()
         self._soon: deque[Callable[[], None]] = deque()
@@ -45,17 +46,17 @@ class ManualReactor:
         self._woken.setblocking(False)
         self.add_reader(self._woken, self._wake)
 
-    def add_reader(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        self._set(sock, selectors.EVENT_READ, callback)
+    def add_reader(self, stream: Pollable, callback: Callable[[], None]) -> None:
+        self._set(stream, selectors.EVENT_READ, callback)
 
-    def remove_reader(self, sock: socket.socket) -> None:
-        self._set(sock, selectors.EVENT_READ, None)
+    def remove_reader(self, stream: Pollable) -> None:
+        self._set(stream, selectors.EVENT_READ, None)
 
-    def add_writer(self, sock: socket.socket, callback: Callable[[], None]) -> None:
-        self._set(sock, selectors.EVENT_WRITE, callback)
+    def add_writer(self, stream: Pollable, callback: Callable[[], None]) -> None:
+        self._set(stream, selectors.EVENT_WRITE, callback)
 
-    def remove_writer(self, sock: socket.socket) -> None:
-        self._set(sock, selectors.EVENT_WRITE, None)
+    def remove_writer(self, stream: Pollable) -> None:
+        self._set(stream, selectors.EVENT_WRITE, None)
 
     def call_later(self, delay_s: float, action: Callable[[], None]) -> ManualTimer:
         timer = ManualTimer(self.clock.monotonic() + delay_s, action)
@@ -84,7 +85,7 @@ class ManualReactor:
                 timer.action()
         for key, events in self._selector.select(timeout_s):
             for event in (selectors.EVENT_READ, selectors.EVENT_WRITE):
-                callback = self._callbacks.get(key.fileobj, {}).get(event)  # type: ignore[call-overload]
+                callback = self._callbacks.get(key.fileobj, {}).get(event)  # type: ignore[arg-type]
                 if events & event and callback is not None:
                     callback()
 
@@ -120,8 +121,8 @@ class ManualReactor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _set(self, sock: socket.socket, event: int, callback: Callable[[], None] | None) -> None:
-        wanted = self._callbacks.setdefault(sock, {})
+    def _set(self, stream: Pollable, event: int, callback: Callable[[], None] | None) -> None:
+        wanted = self._callbacks.setdefault(stream, {})
         known = bool(wanted)
         if callback is None:
             wanted.pop(event, None)
@@ -131,13 +132,13 @@ class ManualReactor:
         for each in wanted:
             events |= each
         if not events:
-            del self._callbacks[sock]
+            del self._callbacks[stream]
             if known:
-                self._selector.unregister(sock)
+                self._selector.unregister(stream)
         elif known:
-            self._selector.modify(sock, events)
+            self._selector.modify(stream, events)
         else:
-            self._selector.register(sock, events)
+            self._selector.register(stream, events)
 
     def _wake(self) -> None:
         try:

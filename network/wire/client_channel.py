@@ -5,7 +5,7 @@ Both sides prove that they know the job's random token before anything is unpick
 frames of ``kind | length | payload`` flow to the program.
 
 A stream of results begins with its subtask and attempt. One of a job with checkpoints says so (``Begin``); then a marker stands behind the records of
-each checkpoint, and a notice tells that such a marker's checkpoint is complete, of this stream or of one that was before.
+each checkpoint, with its id, and a notice tells that such a marker's checkpoint is complete, of this stream or of one that was before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from flinkpy.network.wire.handshake import Handshake
 HEADER = struct.Struct("!BQ")
 SUBTASK_ATTEMPT = struct.Struct("!II")
 CHECKPOINTED_BEGIN = struct.Struct("!III?")
-MARKER = struct.Struct("!Q")
+MARKER = struct.Struct("!QQ")
 COMPLETE = struct.Struct("!IIQ")
 KIND_BATCH, KIND_END, KIND_BEGIN, KIND_CHECKPOINTED_BEGIN, KIND_MARKER, KIND_COMPLETE = 1, 2, 3, 4, 5, 6
 _SIZES = {KIND_BEGIN: SUBTASK_ATTEMPT.size, KIND_CHECKPOINTED_BEGIN: CHECKPOINTED_BEGIN.size, KIND_MARKER: MARKER.size, KIND_COMPLETE: COMPLETE.size,
@@ -43,6 +43,7 @@ class Marker(NamedTuple):
     """Behind the records of a checkpoint; counted by each stream."""
 
     number: int
+    checkpoint_id: int
 
 
 class Complete(NamedTuple):

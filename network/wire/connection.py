@@ -1,7 +1,7 @@
 """Connections between TaskExecutors: one authenticated socket carries the channels of both directions.
 
-``connection_manager`` makes the sockets. All I/O here is non-blocking, in the slot loop's thread. A frame is sent at once, from the writer's flush.
-Bytes that the socket does not take wait until it is writable, and meanwhile no channel encodes more (``unsent``). Received frames are decoded and
+``connection_manager`` makes the streams. All I/O here is non-blocking, in the slot loop's thread. A frame is sent at once, from the writer's flush.
+Bytes that the stream does not take wait until it is writable, and meanwhile no channel encodes more (``unsent``). Received frames are decoded and
 put into the gates in the same round of the loop.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
 from flinkpy.network.wire.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
+from flinkpy.network.wire.transport import ByteStream
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,9 @@ class ConnectionOwner(Protocol):
 
 
 class Connection:
-    """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its socket (``use_socket``); they wait."""
+    """One connection to the TaskExecutor ``peer``. Channels may be opened before it has its stream (``use_stream``); they wait."""
 
-    _sock: socket.socket  # set by use_socket()
+    _stream: ByteStream  # set by use_stream()
 
     def __init__(self, peer: str, owner: ConnectionOwner, reactor: Reactor, max_frame: int) -> None:
         self.peer, self._owner, self._reactor = peer, owner, reactor
@@ -62,15 +62,15 @@ class Connection:
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
-    def use_socket(self, sock: socket.socket, rest: bytes = b"") -> None:
+    def use_stream(self, stream: ByteStream, rest: bytes = b"") -> None:
         """Called when the connection is made and both sides have proved who they are. ``rest`` are bytes already read
-        from the socket."""
+        from the stream."""
         if self.state is ConnectionState.CLOSED:
-            sock.close()
+            stream.close()
             return
         self._machine.move(ConnectionState.OPEN)
-        self._sock = sock
-        self._reactor.add_reader(sock, self._readable)
+        self._stream = stream
+        self._reactor.add_reader(stream, self._readable)
         waiting, self._waiting_for_open = self._waiting_for_open, []
         for channel in waiting:
             self._open_now(channel)
@@ -114,14 +114,14 @@ class Connection:
         self._want_write(True)
 
     def _write(self, buffers: list[Any], length: int) -> None:
-        """Tries the socket at once if no bytes wait; keeps the bytes that it does not take."""
+        """Tries the stream at once if no bytes wait; keeps the bytes that it does not take."""
         sent = 0
         if not self.unsent:
             try:
                 if length <= JOINED_BYTES:
-                    sent = self._sock.send(b"".join(buffers))
+                    sent = self._stream.send(b"".join(buffers))
                 else:
-                    sent = self._sock.sendmsg(buffers if len(buffers) <= BUFFERS_PER_SEND else buffers[:BUFFERS_PER_SEND])
+                    sent = self._stream.sendmsg(buffers if len(buffers) <= BUFFERS_PER_SEND else buffers[:BUFFERS_PER_SEND])
             except BlockingIOError:
                 pass
             except OSError as error:
@@ -156,7 +156,7 @@ class Connection:
         unsent = self.unsent
         buffers = list(unsent) if len(unsent) <= BUFFERS_PER_SEND else [unsent[i] for i in range(BUFFERS_PER_SEND)]
         try:
-            sent = self._sock.sendmsg(buffers)
+            sent = self._stream.sendmsg(buffers)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -177,9 +177,9 @@ class Connection:
         if wanted != self._writing and self.state is not ConnectionState.CLOSED:
             self._writing = wanted
             if wanted:
-                self._reactor.add_writer(self._sock, self._writable)
+                self._reactor.add_writer(self._stream, self._writable)
             else:
-                self._reactor.remove_writer(self._sock)
+                self._reactor.remove_writer(self._stream)
 
     # -- receiving ------------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Connection:
             budget = READ_BYTES_PER_ROUND
             for _ in range(READS_PER_ROUND):
                 buffer = self._decoder.buffer
-                count = self._sock.recv_into(buffer)
+                count = self._stream.recv_into(buffer)
                 if not count:
                     raise self._end_of_stream()
                 self.bytes_received += count
@@ -268,8 +268,8 @@ class Connection:
     def _fail(self, error: Exception) -> None:
         if self.state is ConnectionState.CLOSED:
             return
-        busy = bool(self._inbound or self._outbound or self._waiting_for_open)
-        level = logging.WARNING if busy or isinstance(error, NetworkProtocolError) else logging.INFO
+        # A lost connection is no warning: the tasks that needed it fail and say so. When a session ends, its workers lose each other.
+        level = logging.WARNING if isinstance(error, NetworkProtocolError) else logging.INFO
         log.log(level, "data connection with %s closed: %s", self.peer, error)
         if isinstance(error, NetworkProtocolError):
             self.close_connection(NetworkProtocolError(f"data connection with TaskExecutor {self.peer} closed: {error}"))
@@ -282,9 +282,9 @@ class Connection:
             return
         if self.state is ConnectionState.OPEN:
             self._want_write(False)
-            self._reactor.remove_reader(self._sock)
+            self._reactor.remove_reader(self._stream)
             with contextlib.suppress(OSError):
-                self._sock.close()
+                self._stream.close()
         self._machine.move(ConnectionState.CLOSED)
         self.unsent.clear()
         self._senders.clear()

@@ -2,7 +2,7 @@
 secret.
 
 This happens on a reactor whose thread runs no user code, so a slow function in one subtask does not delay the answer
-to other processes. The slot loop gets only authenticated sockets, ready for frames.
+to other processes. The slot loop gets only authenticated streams, ready for frames.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import socket
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,8 +17,8 @@ from flinkpy.core.errors import NetworkProtocolError
 from flinkpy.core.options.engine import CONNECT_TIMEOUT, NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.network.wire.data_port import DataPort, reach
 from flinkpy.network.wire.handshake import Handshake
+from flinkpy.network.wire.transport import ByteStream, Transport
 
 log = logging.getLogger(__name__)
 
@@ -28,21 +27,21 @@ HANDSHAKE_READ = 1024
 
 
 class Peer(NamedTuple):
-    """An authenticated TaskExecutor: the socket, its id and address, and the bytes received after its proof."""
+    """An authenticated TaskExecutor: the stream to it, its id and address, and the bytes received after its proof."""
 
-    sock: socket.socket
+    stream: ByteStream
     resource_id: str
     name: str
     rest: bytes
 
 
 class PendingConnection:
-    """A socket during its handshake. At the end it calls either ``on_ready`` or, with the reason, ``on_failed``, in
+    """A stream during its handshake. At the end it calls either ``on_ready`` or, with the reason, ``on_failed``, in
     the reactor's thread."""
 
-    def __init__(self, sock: socket.socket, handshake: Handshake, reactor: Reactor, timeout_s: float,
+    def __init__(self, stream: ByteStream, handshake: Handshake, reactor: Reactor, timeout_s: float,
                  on_ready: Callable[[PendingConnection, bytes], None], on_failed: Callable[[PendingConnection, Exception], None]) -> None:
-        self.sock, self._handshake, self._reactor, self._on_ready, self._on_failed = sock, handshake, reactor, on_ready, on_failed
+        self.stream, self._handshake, self._reactor, self._on_ready, self._on_failed = stream, handshake, reactor, on_ready, on_failed
         self._over = self._reads = self._writes = False
         self._timeout_s = timeout_s
         # call_soon: bytes that arrived while this thread could not run are read before the timeout takes effect
@@ -53,31 +52,25 @@ class PendingConnection:
         """The peer's id, once it has proved it."""
         return self._handshake.peer_id or ""
 
-    def connect(self, address: tuple[str, int]) -> None:
-        """Connects over TCP, then begins the handshake."""
-        try:
-            self.sock.connect(address)
-        except BlockingIOError:
-            self._writes = True
-            self._reactor.add_writer(self.sock, self._connected)
-        except OSError as error:
-            self._fail(error)
-        else:
-            self.shake_hands()
+    def await_connected(self, connect_error: Callable[[ByteStream], OSError | None]) -> None:
+        """Waits until the stream is connected, then begins the handshake."""
 
-    def _connected(self) -> None:
-        self._reactor.remove_writer(self.sock)
-        self._writes = False
-        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            self._fail(OSError(code, "cannot connect"))
-        else:
-            self.shake_hands()
+        def connected() -> None:
+            self._reactor.remove_writer(self.stream)
+            self._writes = False
+            error = connect_error(self.stream)
+            if error is not None:
+                self._fail(error)
+            else:
+                self.shake_hands()
+
+        self._writes = True
+        self._reactor.add_writer(self.stream, connected)
 
     def shake_hands(self) -> None:
-        """Begins the handshake on a connected socket."""
+        """Begins the handshake on a connected stream."""
         self._reads = True
-        self._reactor.add_reader(self.sock, self._readable)
+        self._reactor.add_reader(self.stream, self._readable)
         try:
             self._send(self._handshake.greeting())
         except (NetworkProtocolError, OSError) as error:
@@ -85,7 +78,7 @@ class PendingConnection:
 
     def _readable(self) -> None:
         try:
-            data = self.sock.recv(HANDSHAKE_READ)
+            data = self.stream.recv(HANDSHAKE_READ)
             if not data:
                 raise NetworkProtocolError("the connection ended before the handshake did")
             self._send(self._handshake.receive(data))
@@ -99,8 +92,8 @@ class PendingConnection:
             self._on_ready(self, self._handshake.rest)
 
     def _send(self, data: bytes) -> None:
-        """Sends a few bytes, which fit into a new socket's buffer; refuses a peer that does not take them."""
-        if data and self.sock.send(data) != len(data):
+        """Sends a few bytes, which fit into a new stream's buffer; refuses a peer that does not take them."""
+        if data and self.stream.send(data) != len(data):
             raise NetworkProtocolError("the peer does not read what the handshake says")
 
     def _expired(self) -> None:
@@ -115,28 +108,29 @@ class PendingConnection:
         self._over = True
         self._timer.cancel()
         if self._reads:
-            self._reactor.remove_reader(self.sock)
+            self._reactor.remove_reader(self.stream)
         if self._writes:
-            self._reactor.remove_writer(self.sock)
+            self._reactor.remove_writer(self.stream)
 
     def close(self) -> None:
-        """Closes the socket without calling ``on_failed``."""
+        """Closes the stream without calling ``on_failed``."""
         self._end()
         with contextlib.suppress(OSError):
-            self.sock.close()
+            self.stream.close()
 
 
 class ConnectionManager:
     """The data port of the TaskExecutor ``resource_id``, and the connections still in their handshake. ``on_accepted`` gets each authenticated peer,
     in the reactor's thread."""
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, reactor: Reactor, on_accepted: Callable[[Peer], None]) -> None:
+    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport, reactor: Reactor,
+                 on_accepted: Callable[[Peer], None]) -> None:
         self._secret, self._resource_id, self._reactor, self._on_accepted = secret, resource_id, reactor, on_accepted
-        self._timeout_s = config.connect_timeout.total_seconds()
-        self._pending: set[PendingConnection] = set()
+        self._timeout_s, self._transport = config.connect_timeout.total_seconds(), transport
+        self._pending: dict[PendingConnection, None] = {}
         self._strangers: dict[PendingConnection, str] = {}  # those of them that were accepted, with their addresses
         self._closed = False
-        self._data_port = DataPort(config.bind_host, config.data_port, reactor, self._accepted)
+        self._data_port = transport.listen(config.bind_host, config.data_port, reactor, self._accepted)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -156,41 +150,44 @@ class ConnectionManager:
             return
 
         def ready(pending: PendingConnection, rest: bytes) -> None:
-            self._pending.discard(pending)
-            on_ready(Peer(pending.sock, pending.peer_id, f"{location.host}:{location.data_port}", rest))
+            self._pending.pop(pending, None)
+            on_ready(Peer(pending.stream, pending.peer_id, f"{location.host}:{location.data_port}", rest))
 
         def failed(pending: PendingConnection, error: Exception) -> None:
-            self._pending.discard(pending)
+            self._pending.pop(pending, None)
             on_failed(error)
 
+        try:
+            stream, is_connected = self._transport.connect((location.host, location.data_port))
+        except OSError as error:
+            on_failed(error)
+            return
         handshake = Handshake(self._secret, self._resource_id, False, secrets.token_bytes, location.resource_id)
-        address = location.host, location.data_port
-        sock, is_connected = reach(address)
-        pending = PendingConnection(sock, handshake, self._reactor, self._timeout_s, ready, failed)
-        self._pending.add(pending)
+        pending = PendingConnection(stream, handshake, self._reactor, self._timeout_s, ready, failed)
+        self._pending[pending] = None
         if is_connected:
             pending.shake_hands()
         else:
-            pending.connect(address)
+            pending.await_connected(self._transport.connect_error)
 
-    def _accepted(self, sock: socket.socket, name: str) -> None:
+    def _accepted(self, stream: ByteStream, name: str) -> None:
         if len(self._strangers) >= MAX_STRANGERS:
             log.warning("refused a data connection from %s: %d others have not proved yet to know the secret", name, MAX_STRANGERS)
-            sock.close()
+            stream.close()
             return
 
         handshake = Handshake(self._secret, self._resource_id, True, secrets.token_bytes)
-        pending = PendingConnection(sock, handshake, self._reactor, self._timeout_s, self._proved, self._refused)
-        self._pending.add(pending)
+        pending = PendingConnection(stream, handshake, self._reactor, self._timeout_s, self._proved, self._refused)
+        self._pending[pending] = None
         self._strangers[pending] = name
         pending.shake_hands()
 
     def _proved(self, pending: PendingConnection, rest: bytes) -> None:
-        self._pending.discard(pending)
-        self._on_accepted(Peer(pending.sock, pending.peer_id, self._strangers.pop(pending), rest))
+        self._pending.pop(pending, None)
+        self._on_accepted(Peer(pending.stream, pending.peer_id, self._strangers.pop(pending), rest))
 
     def _refused(self, pending: PendingConnection, error: Exception) -> None:
-        self._pending.discard(pending)
+        self._pending.pop(pending, None)
         level = logging.WARNING if isinstance(error, NetworkProtocolError) else logging.INFO
         log.log(level, "data connection with %s closed: %s", self._strangers.pop(pending), error)
 
@@ -203,7 +200,7 @@ class ConnectionManager:
         if not self._closed:
             self._closed = True
             self._data_port.close()
-            for pending in self._pending:
+            for pending in list(self._pending):
                 pending.close()
             self._pending.clear()
             self._strangers.clear()

@@ -1,5 +1,5 @@
-"""The sockets on which a TaskExecutor listens, and those with which it connects to another one: TCP and, between
-processes of one host, a Unix socket, which takes half the time of TCP's loopback.
+"""The transport over sockets: those on which a TaskExecutor listens, and those with which it connects to another one.
+TCP and, between processes of one host, a Unix socket, which takes half the time of TCP's loopback.
 
 The Unix socket has a name in Linux's abstract namespace, made from the data port's address. Like TCP ports, that
 namespace belongs to the network namespace: if the name answers, the address is on this host; otherwise TCP is used.
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from flinkpy.core.reactor import Reactor
+from flinkpy.network.wire.transport import ByteStream
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class DataPort:
     """The listening sockets. ``on_accepted`` gets each new connection, and a name for its other side. Raises OSError
     if the port cannot be opened."""
 
-    def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[socket.socket, str], None]) -> None:
+    def __init__(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> None:
         self._reactor, self._on_accepted = reactor, on_accepted
         self._sockets = [_listening(_family_of(host), (host, port))]
         name, number = self._sockets[0].getsockname()[:2]
@@ -57,6 +58,31 @@ class DataPort:
         for listening in self._sockets:
             self._reactor.remove_reader(listening)
             listening.close()
+
+
+class Sockets:
+    """Implements ``flinkpy.network.wire.transport.Transport``."""
+
+    def listen(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> DataPort:
+        return DataPort(host, port, reactor, on_accepted)
+
+    def connect(self, address: tuple[str, int]) -> tuple[ByteStream, bool]:
+        sock, is_connected = reach(address)
+        if is_connected:
+            return sock, True
+        try:
+            sock.connect(address)
+        except BlockingIOError:
+            return sock, False
+        except OSError:
+            sock.close()
+            raise
+        return sock, True
+
+    def connect_error(self, stream: ByteStream) -> OSError | None:
+        assert isinstance(stream, socket.socket)
+        code = stream.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return OSError(code, "cannot connect") if code else None
 
 
 def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:

@@ -72,10 +72,10 @@ class Frame(NamedTuple):
 encode_header: Callable[[int, int, int, int, int, int, int, int], bytes] = partial(_pack, MAGIC)  # a partial, to save a Python call
 
 
-def decode_header(data: bytes) -> tuple[int, int, int, int, int, int, int]:
-    """Kind, flags, parts, channel, sequence, segments and backlog of a trusted header, which is not checked."""
-    _, kind, flags, parts, channel, sequence, segments, backlog, _ = _unpack_from(data)
-    return kind, flags, parts, channel, sequence, segments, backlog
+def payload_length(data: bytes) -> int:
+    """The length of the payload behind a trusted header."""
+    length: int = _unpack_from(data)[-1]
+    return length
 
 
 def control_frame(kind: int, channel: int, *, segments: int = 0, backlog: int = 0, payload: bytes = b"") -> bytes:
@@ -182,6 +182,13 @@ def _fresh(length: int) -> memoryview:
     import pyarrow as pa
 
     return memoryview(pa.allocate_buffer(length)).cast("B")
+
+
+def stored_frame(data: bytes | memoryview) -> Frame:
+    """A frame that was stored: a trusted header, which is not checked, and the payload behind it."""
+    _, kind, flags, parts, channel, sequence, segments, backlog, _ = _unpack_from(data)
+    payload = memoryview(data)[HEADER_SIZE:]
+    return Frame(kind, flags, parts, channel, sequence, segments, backlog, own_copy(payload) if flags & FLAG_OWN_BUFFER else payload)
 
 
 def own_copy(payload: memoryview) -> memoryview:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flinkpy.core.elements import (
     CheckpointBarrier,
+    CheckpointOptions,
     ColumnBatch,
     ControlElement,
     Element,
@@ -32,6 +33,8 @@ from flinkpy.core.elements import (
     EndOfPartition,
     LatencyMarker,
     RowBatch,
+    SavepointFormatType,
+    SnapshotType,
     Watermark,
     WatermarkStatus,
 )
@@ -51,7 +54,8 @@ _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
 _ROWS = int(FrameKind.ROWS)
 _LATENCY = struct.Struct("<qI")
-_BARRIER = struct.Struct("<qq??")
+_BARRIER = struct.Struct("<qqBqqB")  # and the target's UTF-8 behind it
+_NEVER = -1  # for None
 _INT64 = struct.Struct("<q")
 _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
 
@@ -262,12 +266,28 @@ def _control_payload(element: ControlElement) -> tuple[FrameKind, bytes]:
     if isinstance(element, WatermarkStatus):
         return FrameKind.WATERMARK_STATUS, bytes([element.idle])
     if isinstance(element, CheckpointBarrier):
-        return FrameKind.CHECKPOINT_BARRIER, _BARRIER.pack(element.checkpoint_id, element.timestamp_ms, element.is_savepoint, element.unaligned)
+        return FrameKind.CHECKPOINT_BARRIER, _barrier_payload(element)
     if isinstance(element, LatencyMarker):
         return FrameKind.LATENCY_MARKER, _LATENCY.pack(element.marked_ms, element.subtask_index) + element.operator_id.encode()
     if isinstance(element, EndOfData):
         return FrameKind.END_OF_DATA, bytes([element.drain])
     return FrameKind.END_OF_PARTITION, b""
+
+
+def _barrier_payload(barrier: CheckpointBarrier) -> bytes:
+    options = barrier.options
+    target = (options.target or "").encode("utf-8", "surrogatepass")
+    base, timeout = (_NEVER if each is None else each for each in (options.builds_on, options.alignment_timeout_ms))
+    kind, form = options.snapshot_type.value, options.format_type.value
+    return _BARRIER.pack(barrier.checkpoint_id, barrier.timestamp_ms, kind, base, timeout, form) + target
+
+
+def _barrier_of(payload: memoryview) -> CheckpointBarrier:
+    checkpoint_id, timestamp_ms, kind, *numbers, form = _BARRIER.unpack_from(payload)
+    target = str(payload[_BARRIER.size :], "utf-8", "surrogatepass") or None
+    base, timeout = (None if each == _NEVER else each for each in numbers)
+    options = CheckpointOptions(SnapshotType(kind), target, base, SavepointFormatType(form), timeout)
+    return CheckpointBarrier(checkpoint_id, timestamp_ms, options)
 
 
 def _length(buffers: Sequence[Any]) -> int:
@@ -326,7 +346,7 @@ class ElementDecoder:
             return None
         try:
             return _decode_control(kind, frame.payload)
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+        except (struct.error, IndexError, ValueError) as error:
             raise NetworkProtocolError(f"a malformed {FrameKind(kind).name}: {error}") from None
 
     def _decode_rows(self, frame: Frame) -> RowBatch:
@@ -365,7 +385,7 @@ def _decode_control(kind: int, payload: memoryview) -> ControlElement:
     if kind == FrameKind.WATERMARK_STATUS:
         return WatermarkStatus(bool(payload[0]))
     if kind == FrameKind.CHECKPOINT_BARRIER:
-        return CheckpointBarrier(*_BARRIER.unpack(payload))
+        return _barrier_of(payload)
     if kind == FrameKind.LATENCY_MARKER:
         marked_ms, subtask = _LATENCY.unpack_from(payload)
         return LatencyMarker(marked_ms, str(payload[_LATENCY.size :], "utf-8"), subtask)

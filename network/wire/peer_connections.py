@@ -10,6 +10,7 @@ from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.network.wire.connection import Connection
 from flinkpy.network.wire.connection_manager import ConnectionManager, Peer
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest
+from flinkpy.network.wire.transport import Transport
 
 
 class PeerConnections:
@@ -18,15 +19,15 @@ class PeerConnections:
     ``on_request`` is called with a peer's partition request, and the channel that serves it.
     """
 
-    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, reactor: Reactor, acceptor: Reactor,
+    def __init__(self, config: NetworkConfig, secret: bytes, resource_id: str, transport: Transport, reactor: Reactor, acceptor: Reactor,
                  on_request: Callable[[PartitionRequest, OutboundChannel], None]) -> None:
         """Opens the data port; raises OSError if that fails."""
         self._config, self._reactor, self._on_request = config, reactor, on_request
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # in the order in which they were made
         self._by_peer: dict[str, Connection] = {}
         self._closed_sent = self._closed_received = 0  # bytes of closed connections
         self._stopped = False
-        self._manager = ConnectionManager(config, secret, resource_id, acceptor,
+        self._manager = ConnectionManager(config, secret, resource_id, transport, acceptor,
                                           lambda peer: reactor.call_soon_threadsafe(lambda: self._accept_peer(peer)))
 
     @property
@@ -57,7 +58,7 @@ class PeerConnections:
         reactor = self._reactor
 
         def ready(peer: Peer) -> None:
-            reactor.call_soon_threadsafe(lambda: connection.use_socket(peer.sock, peer.rest))
+            reactor.call_soon_threadsafe(lambda: connection.use_stream(peer.stream, peer.rest))
 
         def failed(error: Exception) -> None:
             reactor.call_soon_threadsafe(lambda: connection.connecting_failed(error))
@@ -67,22 +68,22 @@ class PeerConnections:
 
     def _accept_peer(self, peer: Peer) -> None:
         if self._stopped:
-            peer.sock.close()
+            peer.stream.close()
             return
         connection = self._add_connection(f"{peer.resource_id} ({peer.name})")
         self._by_peer.setdefault(peer.resource_id, connection)
-        connection.use_socket(peer.sock, peer.rest)
+        connection.use_stream(peer.stream, peer.rest)
 
     def _add_connection(self, peer: str) -> Connection:
         connection = Connection(peer, self, self._reactor, self._config.max_frame)
-        self._connections.add(connection)
+        self._connections[connection] = None
         return connection
 
     def partition_requested(self, request: PartitionRequest, channel: OutboundChannel) -> None:
         self._on_request(request, channel)
 
     def connection_closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._closed_sent += connection.bytes_sent
         self._closed_received += connection.bytes_received
         for peer in [peer for peer, known in self._by_peer.items() if known is connection]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sized
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from flinkpy.core.elements import Batch, Element, EndOfPartition
+from flinkpy.core.elements import Batch, CheckpointBarrier, Element, EndOfPartition
 from flinkpy.core.errors import NetworkProtocolError, PartitionNotFoundError, ProgramError, RemoteError
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, ResultPartitionId
+from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.flow.batch_pieces import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
 from flinkpy.network.gate import InputChannel, SingleInputGate
@@ -25,6 +26,11 @@ class PartitionRequest(NamedTuple):
 
     partition_id: ResultPartitionId
     subpartition_index: int
+
+    @property
+    def key(self) -> ChannelKey:
+        """The same for every attempt."""
+        return ChannelKey(self.partition_id.data_set_id, self.partition_id.producer.subtask_index, self.subpartition_index)
 
     def encode(self) -> bytes:
         data_set, producer = self.partition_id
@@ -149,6 +155,10 @@ class OutboundChannel:
 
     data_available = pump  # an alias, which saves a call per batch
 
+    def barrier_available(self, barrier: CheckpointBarrier) -> None:
+        """The barrier has overtaken what was not sent, and needs no credit."""
+        self.pump()
+
     def _send_part(self, subpartition: ReadableSubpartition, batch: Batch, segments: int) -> bool:
         """Sends as much of the first batch as credit allows; returns False if it allows nothing."""
         total = len(batch)
@@ -182,7 +192,9 @@ class OutboundChannel:
         for ahead in encoded[:-1]:
             self._wire.send(self._frame(ahead, 0, backlog), HEADER_SIZE + ahead.length)
         on_sent: Callable[[], None] | None = partial(_release_sent, subpartition, segments) if segments else None
-        if type(element) is EndOfPartition:
+        if type(element) is CheckpointBarrier:
+            subpartition.barrier_taken(element.checkpoint_id)
+        elif type(element) is EndOfPartition:
             on_sent = self.release_channel  # so that the producer may end once everything was sent
         self._wire.send(self._frame(encoded[-1], charged, backlog), HEADER_SIZE + encoded[-1].length, on_sent)
 
@@ -202,7 +214,7 @@ class RemoteInputChannel(InputChannel):
     """The consumer's end."""
 
     def __init__(self, gate: SingleInputGate, index: int, request: PartitionRequest, credits: ReceiverCredits) -> None:
-        super().__init__(gate, index)
+        super().__init__(gate, index, request.key)
         self._request, self._credits = request, credits
         self._decoder = ElementDecoder()
         self._wire: Wire | None = None
@@ -242,8 +254,11 @@ class RemoteInputChannel(InputChannel):
             self.queue.append((element, frame.segments))
             if type(element) is EndOfPartition:
                 self._end()
+                self.gate.end_arrived(self)
             if not self.ready:
                 self.gate.channel_ready(self)
+            if type(element) is CheckpointBarrier:
+                self.gate.barrier_arrived(element)
 
     def _handle_notice(self, frame: Frame) -> None:
         if frame.kind == FrameKind.BACKLOG:

@@ -3,6 +3,14 @@
 A checkpoint is triggered, acknowledged by all that run, stored, and complete then. Only a checkpoint that is complete is restored from, and only for
 such a one sinks commit. So a checkpoint is aborted, wherever it stands, when a failover begins, and what the store says of it later is not
 heard: otherwise the job might go back to an older checkpoint after sinks have committed for this one.
+
+A checkpoint that is aborted while it is stored may be found all the same, by a JobManager that takes the job over. That does no harm as long as no
+task has gone back behind it: one that has may have cleared away what its sink had prepared for it. So a failover goes on only when it is gone.
+
+A savepoint goes the same way, with these differences. It begins when nothing else is under way, and nothing else begins beside it. It belongs to
+whoever asked for it: the job does not go back to it, sinks do not commit for it, and its failure is told to who asked and counts as no failure of a
+checkpoint. But with the savepoint that stops the job, sinks commit; so from then on the job ends, whatever fails: all tasks start from the
+savepoint, have their sinks commit, and end.
 """
 
 from __future__ import annotations
@@ -11,16 +19,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions, SnapshotType
 from flinkpy.core.errors import CheckpointError, SavepointRestoreError
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.lifecycles import CheckpointState, ExecutionState, JobState
 from flinkpy.core.options.checkpointing import CheckpointSettings
-from flinkpy.graph.checkpoints import CompletedCheckpoint
+from flinkpy.graph.checkpoints import CompletedCheckpoint, shared_files
+from flinkpy.scheduler.checkpointing.checkpoint_numbers import first_number
 from flinkpy.scheduler.checkpointing.checkpoint_plan import checkpoint_plan, may_checkpoint
 from flinkpy.scheduler.checkpointing.checkpoint_schedule import CheckpointSchedule
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
-from flinkpy.scheduler.checkpointing.state_assignment import check_restorable
+from flinkpy.scheduler.checkpointing.requested_snapshots import RequestedSnapshots
+from flinkpy.scheduler.checkpointing.state_assignment import check_restorable, has_rescaled_in_flight
 from flinkpy.scheduler.details import CheckpointSummary
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
@@ -28,6 +39,7 @@ from flinkpy.scheduler.protocol import (
     CheckpointAcknowledged,
     CheckpointAwaited,
     CheckpointDeclined,
+    CheckpointDiscarded,
     CheckpointStored,
     CheckpointStoreFailed,
     Command,
@@ -38,6 +50,7 @@ from flinkpy.scheduler.protocol import (
     NotifyCheckpointComplete,
     RestoreFrom,
     SetTimer,
+    SnapshotRequested,
     StoreCheckpoint,
     TriggerCheckpoint,
 )
@@ -46,26 +59,30 @@ _C = CheckpointState
 
 
 class CheckpointCoordinator:
-    """Owns the checkpoints under way (``pending``, by id). ``fail_job(error)`` is told when too many have failed."""
+    """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. Those in ``lingering`` were aborted while they were
+    stored, and may still be there. ``fail_job(error)`` is told when too many have failed."""
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
     ABORTED_KEPT = 16  # of which acknowledgements are still expected, late
     EVENTS = (RestoreFrom, CoordinatorSnapshot, CheckpointAcknowledged, CheckpointDeclined, CheckpointAwaited, CheckpointStored,
-              CheckpointStoreFailed)
+              CheckpointStoreFailed, CheckpointDiscarded, SnapshotRequested)
 
     def __init__(
         self, settings: CheckpointSettings, graph: ExecutionGraph, job: JobLifecycle, completed: CompletedCheckpointStore,
-        fail_job: Callable[[BaseException], None], commands: list[Command],
+        fail_job: Callable[[BaseException], None], commands: list[Command], generation: int = 0,
     ) -> None:
         self._settings, self._graph, self._job, self.completed = settings, graph, job, completed
         self._fail_job, self._commands = fail_job, commands
         self._sources = tuple(operator_id for vertex in graph.job_graph.vertices for operator_id, _ in vertex.sources)
         self.pending: dict[int, PendingCheckpoint] = {}
         self._aborted: dict[int, PendingCheckpoint] = {}
-        self._next_id, self._failures_in_a_row = 1, 0
-        self._has_triggered = False
+        self.lingering: set[int] = set()
+        self._generation, self._next_id, self._failures_in_a_row = generation, first_number(None, generation), 0
+        self._leaves_files = generation > 0 or settings.interval_s is not None  # of an earlier JobMaster, or of trying out
         self._schedule = CheckpointSchedule(settings, commands)
+        self.requested = RequestedSnapshots(graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands)
+        self._must_align = False
         self._zero_ms = 0.0  # the time of day when ``now`` was 0
         self._now = 0.0
         self._summary = CheckpointSummary()
@@ -73,6 +90,8 @@ class CheckpointCoordinator:
             RestoreFrom: self._restore_from, CoordinatorSnapshot: self._coordinators_saved, CheckpointAcknowledged: self._acknowledged,
             CheckpointDeclined: self._declined, CheckpointAwaited: lambda event: self._schedule.fall_due(),
             CheckpointStored: self._stored, CheckpointStoreFailed: self._store_failed,
+            CheckpointDiscarded: lambda event: self.lingering.discard(event.checkpoint_id),
+            SnapshotRequested: lambda event: self.requested.add(event, self._job.state, self._now),
         }
 
     # -- for the scheduler -------------------------------------------------------------------------------------------------
@@ -92,6 +111,7 @@ class CheckpointCoordinator:
         """Timers of others are not heard."""
         self._now = now
         self._schedule.timer_fired(timer_id)
+        self.requested.timer_fired(timer_id, now)
         if timer_id == self.TIMEOUT:
             self._expire()
 
@@ -99,42 +119,67 @@ class CheckpointCoordinator:
         """It will not acknowledge what it has not acknowledged. The next checkpoint, without it, is due at once."""
         for pending in [each for each in self.pending.values() if attempt_id in each.awaited]:
             self._abort(pending, f"{attempt_id} has finished")
-            self._schedule.fall_due()
+            if pending.is_requested:
+                self.requested.try_again()
+            else:
+                self._schedule.fall_due()
 
-    def settle(self, now: float) -> None:
-        """After every event: aborts all when the job does not run as a whole any more, and triggers what is due as soon as it can be."""
+    def settle(self, now: float, failure: BaseException | None = None) -> None:
+        """After every event: aborts all when the job does not run as a whole any more, after this failure, and triggers what is due as soon as it can
+        be."""
         self._now = now
         if self._job.state is not JobState.RUNNING:
-            self._abort_all(f"the job is {self._job.state.name}")
-        elif self._schedule.is_due and len(self.pending) < self._settings.max_concurrent and may_checkpoint(self._graph):
+            self._abort_all(f"the job is {self._job.state.name}", failure)
+            self.completed.job_goes_on()
+        elif self.requested.waiting and not self.pending and may_checkpoint(self._graph):
+            request = self.requested.begin()
+            self._trigger(request.options, is_requested=True)
+        elif (self._schedule.is_due and not self.requested.blocks_checkpoints and len(self.pending) < self._settings.max_concurrent
+                and may_checkpoint(self._graph)):
             self._trigger()
 
     def job_ends(self, state: JobState) -> None:
         """In this state, which is terminal: nothing stays behind but what is to be retained."""
-        self._abort_all(f"the job is {state.name}")
+        self._abort_all(f"the job is {state.name}", self._job.cause.error, state)
         self.completed.job_ends(state)
-        if self._has_triggered:
+        if self._leaves_files:
             kept = tuple(checkpoint.checkpoint_id for checkpoint in self.completed.own)
-            self._commands.append(DiscardOtherCheckpoints(kept))
+            self._commands.append(DiscardOtherCheckpoints(kept, self.completed.shared.files))
 
     def summary(self) -> CheckpointSummary:
-        return replace(self._summary, in_progress=len(self.pending))
+        summary, request = replace(self._summary, in_progress=len(self.pending)), self.requested.under_way
+        for pending in self.pending.values():
+            if pending.is_requested and request is not None:
+                subtasks = len(pending.plan.acknowledge)
+                return replace(summary, requested_id=request.request_id, requested_subtasks=subtasks,
+                               requested_acknowledged=subtasks - len(pending.awaited))
+        return summary
 
     # -- the way of a checkpoint ---------------------------------------------------------------------------------------------
 
-    def _trigger(self) -> None:
+    def _trigger(self, options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False) -> None:
         plan, checkpoint_id, timestamp_ms = checkpoint_plan(self._graph), self._next_id, round(self._zero_ms + self._now * 1000)
         self._next_id += 1
-        self._has_triggered = True
+        self._leaves_files = self._leaves_files or not options.snapshot_type.is_savepoint
         if not self.pending:
             self._commands.append(SetTimer(self.TIMEOUT, self._settings.timeout_s))
-        self.pending[checkpoint_id] = PendingCheckpoint(checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph)
-        self._commands.append(TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources))
-        self._schedule.wait_interval()
+        if not options.snapshot_type.is_savepoint:
+            timeout_ms = None if self._must_align else self._settings.alignment_timeout_ms
+            options = replace(options, builds_on=self.completed.base_id, alignment_timeout_ms=timeout_ms)
+        self.pending[checkpoint_id] = PendingCheckpoint(
+            checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph, options, is_requested=is_requested)
+        if options.builds_on is not None:
+            self.completed.shared.build_on(checkpoint_id, options.builds_on)
+        self._commands.append(TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources, options))
+        if options.snapshot_type is SnapshotType.TERMINATE:
+            self.completed.job_drains()
+        elif not options.snapshot_type.is_savepoint:
+            self._schedule.wait_interval()
 
     def _acknowledged(self, event: CheckpointAcknowledged) -> None:
         pending = self.pending.get(event.checkpoint_id) or self._aborted.get(event.checkpoint_id)
         if pending is not None and pending.acknowledge(event.attempt_id, event.snapshot):
+            self.completed.shared.use(event.checkpoint_id, shared_files(event.snapshot.handles()))
             self._go_on(pending)
 
     def _coordinators_saved(self, event: CoordinatorSnapshot) -> None:
@@ -147,22 +192,33 @@ class CheckpointCoordinator:
         if pending.state is _C.ABORTED:
             late = pending.take_contents()
             if any(late.handles()):
-                self._commands.append(DiscardCheckpoint(late))
+                self._discard(late, pending.options.target)
         elif pending.is_fully_acknowledged:
             pending.move(_C.STORING)
-            self._commands.append(StoreCheckpoint(pending.contents()))
+            request = self.requested.under_way if pending.options.snapshot_type.stops_job else None
+            stops = None if request is None else replace(request, options=pending.options)
+            self._commands.append(StoreCheckpoint(pending.contents(), pending.options.target, stops))
 
     def _stored(self, event: CheckpointStored) -> None:
-        pending = self._storing(event.checkpoint_id)
-        if pending is not None:
+        pending = self.pending.get(event.checkpoint_id)
+        if pending is not None and pending.state is _C.STORING:
             self._complete(pending, replace(pending.contents(), location=event.location))
 
     def _complete(self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint) -> None:
         pending.move(_C.COMPLETED)
         del self.pending[pending.checkpoint_id]
+        if pending.is_requested:
+            self.requested.succeed(checkpoint)
+        if pending.options.snapshot_type.stops_job:
+            self.completed.add_savepoint(checkpoint)
+            self._commands.append(NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending)))
+        elif not pending.options.snapshot_type.is_savepoint:
+            self._complete_checkpoint(pending, checkpoint)
+
+    def _complete_checkpoint(self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint) -> None:
         for earlier in [each for each in self.pending.values() if each.checkpoint_id < pending.checkpoint_id]:
             self._abort(earlier, f"checkpoint {pending.checkpoint_id} was complete before")
-        self._failures_in_a_row = 0
+        self._failures_in_a_row, self._must_align = 0, False
         self._summary = replace(
             self._summary, completed=self._summary.completed + 1, latest_id=checkpoint.checkpoint_id, latest_size=checkpoint.size,
             latest_duration_s=self._now - pending.started)
@@ -186,17 +242,21 @@ class CheckpointCoordinator:
 
     def _expire(self) -> None:
         for pending in list(self.pending.values()):
-            if self._rest_s(pending) <= self.EARLY_S:
+            if pending.rest_s(self._now, self._settings.timeout_s) <= self.EARLY_S:
                 self._fail(pending, f"it was not complete within {self._settings.timeout_s} s")
         if self.pending:
-            self._commands.append(SetTimer(self.TIMEOUT, min(map(self._rest_s, self.pending.values()))))
-
-    def _rest_s(self, pending: PendingCheckpoint) -> float:
-        return pending.started + self._settings.timeout_s - self._now
+            rests = [pending.rest_s(self._now, self._settings.timeout_s) for pending in self.pending.values()]
+            self._commands.append(SetTimer(self.TIMEOUT, min(rests)))
 
     def _fail(self, pending: PendingCheckpoint, why: str, cause: BaseException | None = None) -> None:
-        """It ends for a reason of its own. That counts."""
+        """It ends for a reason of its own. That counts for a checkpoint. A job whose sources were told to end their input cannot go on as it was."""
         self._abort(pending, why)
+        if pending.is_requested:
+            self.requested.fail(why)
+        if pending.options.snapshot_type is SnapshotType.TERMINATE:
+            self._fail_job(CheckpointError(f"the job was being drained to stop with a savepoint, which failed: {why}"))
+        if pending.options.snapshot_type.is_savepoint:
+            return
         self._failures_in_a_row += 1
         if self._failures_in_a_row > self._settings.tolerable_failures:
             count, tolerated = self._failures_in_a_row, self._settings.tolerable_failures
@@ -207,21 +267,33 @@ class CheckpointCoordinator:
             self._failures_in_a_row = 0
             self._fail_job(error)
 
-    def _abort_all(self, why: str) -> None:
+    def _abort_all(self, why: str, cause: BaseException | None, state: JobState | None = None) -> None:
         for pending in list(self.pending.values()):
             self._abort(pending, why)
+            if pending.is_requested:
+                self.requested.fail(why if cause is None else f"{why}: {cause}")
+        self.requested.job_left(state or self._job.state, cause)
 
     def _abort(self, pending: PendingCheckpoint, why: str) -> None:
+        kind, was_storing = pending.options.snapshot_type, pending.state is _C.STORING
+        lingers = was_storing and (kind.stops_job or not kind.is_savepoint)
+        if lingers:
+            self.lingering.add(pending.checkpoint_id)
         pending.move(_C.ABORTED, why)
         del self.pending[pending.checkpoint_id]
         self._aborted[pending.checkpoint_id] = pending
         if len(self._aborted) > self.ABORTED_KEPT:
             del self._aborted[next(iter(self._aborted))]
-        self._summary = replace(self._summary, failed=self._summary.failed + 1)
+        if not kind.is_savepoint:
+            self._summary = replace(self._summary, failed=self._summary.failed + 1)
         running = self._running(pending)
         if running:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))
-        self._commands.append(DiscardCheckpoint(pending.take_contents()))
+        self._discard(pending.take_contents(), pending.options.target, is_awaited=lingers)
+
+    def _discard(self, checkpoint: CompletedCheckpoint, target: str | None, *, is_awaited: bool = False) -> None:
+        """What was acknowledged of it. Files that it has in common with others stay."""
+        self._commands += [DiscardCheckpoint(checkpoint, target, is_awaited), *self.completed.shared.release(checkpoint.checkpoint_id)]
 
     # -- the rest --------------------------------------------------------------------------------------------------------------
 
@@ -231,12 +303,15 @@ class CheckpointCoordinator:
         except SavepointRestoreError as error:
             self._fail_job(error)
             return
-        self.completed.restore(event.checkpoint, event.claim)
-        self._next_id = event.checkpoint.checkpoint_id + 1
-
-    def _storing(self, checkpoint_id: int) -> PendingCheckpoint | None:
-        pending = self.pending.get(checkpoint_id)
-        return pending if pending is not None and pending.state is _C.STORING else None
+        self.completed.restore(event)
+        if event.stops is not None:
+            self.completed.add_savepoint(event.checkpoint)
+            self.requested.go_on_stopping(event.stops, event.checkpoint)
+        # Its consumers align what was in flight and goes another way now; a barrier that overtakes would end that early
+        self._must_align = has_rescaled_in_flight(event.checkpoint, self._graph.job_graph)
+        self._next_id = first_number(event.checkpoint.checkpoint_id, self._generation)
+        if self._generation:
+            self._summary = replace(self._summary, latest_id=event.checkpoint.checkpoint_id)
 
     def _running(self, pending: PendingCheckpoint) -> tuple[ExecutionAttemptId, ...]:
         """Those of its attempts that still run."""

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.core.errors import EngineError
-from flinkpy.core.ids import ExecutionAttemptId, JobVertexId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobVertexId, OperatorId
 from flinkpy.core.lifecycles import CHECKPOINT, CheckpointState, StateMachine
-from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, StateHandle, SubtaskSnapshot
+from flinkpy.graph.checkpoints import (
+    ChannelState,
+    CompletedCheckpoint,
+    DataSetState,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    StateHandle,
+    SubtaskSnapshot,
+)
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.checkpointing.checkpoint_plan import CheckpointPlan
 
@@ -16,7 +25,11 @@ from flinkpy.scheduler.checkpointing.checkpoint_plan import CheckpointPlan
 class PendingCheckpoint:
     """Gathers acknowledgements until none is awaited any more. It goes on listening when it was aborted: what comes late is discarded too."""
 
-    def __init__(self, checkpoint_id: int, timestamp_ms: int, started: float, plan: CheckpointPlan, job_graph: JobGraph) -> None:
+    def __init__(
+        self, checkpoint_id: int, timestamp_ms: int, started: float, plan: CheckpointPlan, job_graph: JobGraph,
+        options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False,
+    ) -> None:
+        self.options, self.is_requested = options, is_requested
         self.checkpoint_id, self.timestamp_ms, self.started, self.plan = checkpoint_id, timestamp_ms, started, plan
         self._machine = StateMachine(CHECKPOINT, f"checkpoint {checkpoint_id}")
         self._job_graph = job_graph
@@ -24,6 +37,7 @@ class PendingCheckpoint:
         self.awaits_coordinators = any(vertex.sources for vertex in job_graph.vertices)
         self._states: defaultdict[OperatorId, dict[int, OperatorSubtaskState]] = defaultdict(dict)
         self._coordinators: dict[OperatorId, StateHandle] = {}
+        self._channels: defaultdict[IntermediateDataSetId, list[ChannelState]] = defaultdict(list)
 
     @property
     def state(self) -> CheckpointState:
@@ -32,6 +46,10 @@ class PendingCheckpoint:
     @property
     def is_fully_acknowledged(self) -> bool:
         return not self.awaited and not self.awaits_coordinators
+
+    def rest_s(self, now: float, timeout_s: float) -> float:
+        """How long it may still take."""
+        return self.started + timeout_s - now
 
     def move(self, state: CheckpointState, why: str = "") -> None:
         self._machine.move(state, why)
@@ -43,6 +61,8 @@ class PendingCheckpoint:
         self.awaited.discard(attempt_id)
         for operator_id, state in snapshot.operators.items():
             self._states[operator_id][attempt_id.subtask_index] = state
+        for channel in snapshot.channels:
+            self._channels[channel.channel.data_set_id].append(channel)
         return True
 
     def acknowledge_coordinators(self, states: Mapping[OperatorId, StateHandle]) -> bool:
@@ -59,14 +79,26 @@ class PendingCheckpoint:
         strange = (self._states.keys() | self._coordinators.keys()) - operators.keys()
         if strange:
             raise EngineError(f"checkpoint {self.checkpoint_id} has state of operators that are not in the job: {sorted(strange)}")
-        return CompletedCheckpoint(self.checkpoint_id, self.timestamp_ms, operators)
+        return CompletedCheckpoint(self.checkpoint_id, self.timestamp_ms, operators, in_flight=self._in_flight())
 
     def take_contents(self) -> CompletedCheckpoint:
         """The same, to be discarded: once."""
         contents = self.contents()
         self._states.clear()
         self._coordinators.clear()
+        self._channels.clear()
         return contents
+
+    def _in_flight(self) -> dict[IntermediateDataSetId, DataSetState]:
+        found = {}
+        for vertex in self._job_graph.vertices:
+            for edge in vertex.inputs:
+                channels = self._channels.get(edge.data_set.id)
+                if channels:
+                    producers = self._job_graph.vertex(edge.data_set.producer).parallelism
+                    found[edge.data_set.id] = DataSetState(
+                        producers, vertex.parallelism, vertex.id, edge.input_index, edge.ship_strategy, tuple(channels))
+        return found
 
     def _operators(self) -> dict[OperatorId, OperatorCheckpoint]:
         finished: defaultdict[JobVertexId, set[int]] = defaultdict(set)
@@ -78,7 +110,8 @@ class PendingCheckpoint:
                 states, coordinator = self._states.get(operator.operator_id, {}), self._coordinators.get(operator.operator_id)
                 if states or coordinator is not None or finished[vertex.id]:
                     found[operator.operator_id] = OperatorCheckpoint(
-                        operator.name, vertex.parallelism, vertex.max_parallelism, dict(states), coordinator, frozenset(finished[vertex.id]))
+                        operator.name, vertex.parallelism, vertex.max_parallelism, dict(states), coordinator, frozenset(finished[vertex.id]),
+                        operator.uid, operator.key_kind)
         return found
 
     def __repr__(self) -> str:

@@ -1,73 +1,18 @@
-"""A source that gives a few records for each checkpoint, and functions that fail at a record, once: so each failure falls where a test wants it,
-between two checkpoints, without waiting for a clock."""
+"""Functions that fail at a record, once: with a source that gives a few records for each checkpoint, each failure falls where a test wants it,
+between two checkpoints, without waiting for a clock. And how such a job is run, and what it shows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
-from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import JobExecutionError
+from flinkpy.datastream import StreamExecutionEnvironment
+from flinkpy.testing.connectors.paced_source import PacedSource
 
-
-@dataclass(frozen=True)
-class PacedSplit:
-    """The records from ``next`` on, every ``step``-th."""
-
-    split_id: str
-    next: int
-    step: int
-
-
-class PacedSource(Source[PacedSplit]):
-    """``records`` with event times; a reader gives ``pace`` of them, and then waits for a checkpoint to be complete. Cut into ``splits``."""
-
-    def __init__(self, records: list[tuple[Any, int]], pace: int = 10, splits: int = 4) -> None:
-        self.records, self.pace, self.splits = records, pace, splits
-
-    @property
-    def boundedness(self) -> Boundedness:
-        return Boundedness.BOUNDED
-
-    def create_enumerator(self, context: SplitEnumeratorContext[PacedSplit], checkpoint: Any = None) -> SplitEnumerator[PacedSplit]:
-        return SplitQueue(context, lambda parallelism: [PacedSplit(str(n), n, self.splits) for n in range(self.splits)], checkpoint)
-
-    def create_reader(self, context: ReaderContext) -> SourceReader[PacedSplit]:
-        return PacedReader(context, self.records, self.pace)
-
-
-class PacedReader(SequentialReader[PacedSplit]):
-    def __init__(self, context: ReaderContext, records: list[tuple[Any, int]], pace: int) -> None:
-        super().__init__(context, lambda split: _SplitReader(split, self))
-        self.context, self.records, self.pace, self.left = context, records, pace, pace
-
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        self.left = self.pace
-        self.context.wake_up()
-
-
-class _SplitReader(SplitReader[PacedSplit]):
-    def __init__(self, split: PacedSplit, reader: PacedReader) -> None:
-        self._split, self._reader = split, reader
-
-    def next_batch(self, limit: int) -> Batch | NothingYet | None:
-        reader, split = self._reader, self._split
-        if split.next >= len(reader.records):
-            return None
-        if not reader.left:
-            return UNTIL_WOKEN
-        positions = range(split.next, len(reader.records), split.step)[: min(limit, reader.left)]
-        reader.left -= len(positions)
-        self._split = replace(split, next=positions[-1] + split.step)
-        return RowBatch([reader.records[at][0] for at in positions], [reader.records[at][1] for at in positions])
-
-    def snapshot(self) -> PacedSplit:
-        return self._split
+__all__ = ["PacedSource", "failing_at", "failures", "run_until_it_fails", "visible_lines"]
 
 
 def failing_at(folder: Path, *wanted: Any) -> Callable[[Any], Any]:
@@ -89,3 +34,18 @@ def failing_at(folder: Path, *wanted: Any) -> Callable[[Any], Any]:
 def failures(folder: Path) -> int:
     """How many of them have failed."""
     return len(list(folder.iterdir()))
+
+
+def run_until_it_fails(env: StreamExecutionEnvironment) -> None:
+    """Runs a job to its end, or until one of its functions fails for the first time."""
+    try:
+        env.execute()
+    except JobExecutionError as error:
+        if "for the first time" not in str(error):
+            raise
+
+
+def visible_lines(folder: Path) -> list[str]:
+    """What can be seen in the folder of a file sink; nothing, if there is none yet."""
+    parts = [part for part in folder.iterdir() if not part.name.startswith(".")] if folder.exists() else []
+    return [line for part in parts for line in part.read_text().splitlines()]

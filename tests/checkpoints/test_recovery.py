@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common import Time, Types, WatermarkStrategy
+from flinkpy.common import OutputTag, Time, Types, WatermarkStrategy
 from flinkpy.datastream import (
     BroadcastProcessFunction,
     DataStream,
+    ErrorPolicy,
     KeyedProcessFunction,
     ProcessWindowFunction,
     RuntimeContext,
@@ -145,6 +146,42 @@ def later(env: StreamExecutionEnvironment, fails: Callable[[Any], Any]) -> Any:
     return AsyncDataStream.unordered_wait(source(env).map(fails), Later(), Time.seconds(60), 5)
 
 
+def dead_letters(env: StreamExecutionEnvironment, fails: Callable[[Any], Any]) -> Any:
+    """What three operators divert, and what they do not."""
+    def picky(pair: Any) -> Any:
+        return pair if pair[1] % 5 else 1 // 0
+
+    tag = OutputTag("failed")
+    policy = ErrorPolicy.divert(tag, retries=1)
+    mapped = source(env).map(fails).map(picky).on_error(policy)
+    processed = keyed(mapped).process(Counting()).on_error(policy)
+    waited = AsyncDataStream.unordered_wait(processed, Choosy(), Time.seconds(60), 5).on_error(ErrorPolicy.divert(tag))
+    return waited.union(*(stream.get_side_output(tag).map(lambda letter: (letter.record, letter.exception, letter.timestamp, letter.calls))
+                          for stream in (mapped, processed, waited)))
+
+
+class Counting(KeyedProcessFunction):
+    """Fails for every third record, when it has been counted; gives the count of each key at the end."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self.seen.update((self.seen.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(10**6)
+        if value[1] % 3 == 0:
+            raise KeyError(value[0])
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), 1000 + (self.seen.value() or 0)
+
+
+class Choosy(AsyncFunction):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        return [value[1] // (value[1] % 4)]
+
+
 def unions(env: StreamExecutionEnvironment, fails: Callable[[Any], Any]) -> Any:
     one = source(env).map(fails)
     return keyed(one.union(source(env, RECORDS[:50], 5).rebalance())).sum(1)
@@ -197,7 +234,7 @@ def last_of_keys(found: list[Any]) -> Any:
 
 
 PROGRAMS: list[tuple[Program, Callable[[list[Any]], Any]]] = [
-    *((program, all_of_them) for program in (by_key, tumbling, sliding, all_records, sessions, joined, interval_joined, later, rules,
+    *((program, all_of_them) for program in (by_key, tumbling, sliding, all_records, sessions, joined, interval_joined, later, rules, dead_letters,
                                            column_windows, column_joins)),
     *((program, last_of_keys) for program in (running_sum, reduced_lists, unions, columns)),
     (column_aggregates, lambda found: last_of_keys(found)[1]),
@@ -229,12 +266,17 @@ def test_files_are_seen_once(tmp_path: Path) -> None:
     env.execute()
     lines = [line for part in (tmp_path / "out").iterdir() for line in part.read_text().splitlines()]
     assert failures(tmp_path / "failed") == len(FAILING)
-    totals: dict[int, int] = {}
-    for key, number in (record for record, _ in RECORDS):
-        totals[key] = totals.get(key, 0) + number
     assert len(lines) == COUNT
-    assert {key: max(found) for key, found in grouped(lines).items()} == totals
+    assert {key: max(found) for key, found in grouped(lines).items()} == totals()
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def totals() -> dict[int, int]:
+    """The sum of each key when all records have come."""
+    found: dict[int, int] = {}
+    for key, number in (record for record, _ in RECORDS):
+        found[key] = found.get(key, 0) + number
+    return found
 
 
 def grouped(lines: list[str]) -> dict[int, list[int]]:
@@ -243,18 +285,6 @@ def grouped(lines: list[str]) -> dict[int, list[int]]:
         key, total = line.strip("()").split(", ")
         found.setdefault(int(key), []).append(int(total))
     return found
-
-
-def test_a_job_whose_results_are_seen_only_whole_takes_no_checkpoints(caplog: pytest.LogCaptureFixture) -> None:
-    from flinkpy.connectors.ray.block_sink import RayBlockSink
-    from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL
-    from flinkpy.datastream.env.submission import _with_checkpoints, stream_graph
-
-    env = environment(1)
-    env.from_sequence(1, 3).map(lambda n: {"n": n}, Types.ROW_NAMED(["n"], [Types.LONG()])).select("n").sink_to(RayBlockSink("keeper"))
-    values = _with_checkpoints(env.program, stream_graph(env.program, None))
-    assert CHECKPOINT_INTERVAL.key not in values
-    assert "begins anew after a failure" in caplog.text
 
 
 def test_a_folder_for_checkpoints_is_that_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

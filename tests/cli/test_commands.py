@@ -10,7 +10,10 @@ import pytest
 
 from flinkpy import __version__
 from flinkpy.cli.main import main
+from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.options.engine import TASK_SLOTS
+from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState
+from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 
 class Outcome:
@@ -53,14 +56,39 @@ def test_a_typo_in_a_command_names_the_nearest(flinkpy: Flinkpy) -> None:
 
 @pytest.mark.finding("first-use 24")
 @pytest.mark.finding("mechanisms F9")
-@pytest.mark.parametrize("arguments", [("stop", "ab12"), ("stop", "--drain", "ab12"), ("savepoint", "ab12")])
-def test_what_needs_savepoints_says_so_and_names_what_ends_one_job(flinkpy: Flinkpy, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("stop", "ab12"), ("stop", "--drain", "ab12"), ("savepoint", "ab12"), ("checkpoint", "ab12")])
+def test_what_asks_a_job_for_a_savepoint_starts_no_cluster(flinkpy: Flinkpy, arguments: tuple[str, ...]) -> None:
+    outcome = flinkpy(*arguments, "-t", "embedded")
+    assert outcome.code == 1
+    assert "embedded jobs live in the process that started them" in outcome.err
+
+
+@pytest.mark.parametrize("arguments", [("savepoint",), ("savepoint", "ab12", "--dispose", "x")])
+def test_a_savepoint_is_taken_of_a_job_or_disposed_of(flinkpy: Flinkpy, arguments: tuple[str, ...]) -> None:
     outcome = flinkpy(*arguments)
     assert outcome.code == 2
-    assert "needs savepoints" in outcome.err
-    assert "`flinkpy cancel JOB`" in outcome.err
-    assert "Did you mean" not in outcome.err
-    assert "stop-cluster" not in outcome.err
+    assert "name a job to take a savepoint of, or with --dispose a savepoint to remove" in outcome.err
+
+
+def test_a_folder_that_is_no_savepoint_is_not_disposed_of(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    Path(tmp_path, "mine").touch()
+    for path, reason in ((tmp_path, "is no checkpoint: it has no _metadata"), (tmp_path / "other", "there is no checkpoint")):
+        outcome = flinkpy("savepoint", "--dispose", str(path))
+        assert outcome.code == 1
+        assert reason in outcome.err
+    assert Path(tmp_path, "mine").exists()
+
+
+def test_a_savepoint_is_disposed_of_and_what_else_is_in_its_folder_stays(flinkpy: Flinkpy, tmp_path: Path) -> None:
+    folder = tmp_path / "savepoint-1"
+    storage = CheckpointStorage.of({}, JobId("job")).of_snapshot(str(folder))
+    with storage.state_writer(1, "a", 0) as writer:
+        state = OperatorSubtaskState(writer.write(bytes(100_000)))
+    storage.store(CompletedCheckpoint(1, 0, {OperatorId("a"): OperatorCheckpoint("a", 1, 128, {0: state})}))
+    Path(folder, "notes").touch()
+    outcome = flinkpy("savepoint", "-d", str(folder))
+    assert (outcome.code, outcome.out) == (0, f"removed the savepoint {folder}\n")
+    assert [each.name for each in folder.iterdir()] == ["notes"]
 
 
 def test_a_typo_in_a_session_command_names_the_nearest(flinkpy: Flinkpy) -> None:

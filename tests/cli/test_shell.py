@@ -112,7 +112,7 @@ def test_ctrl_c_cancels_the_job_and_gives_the_prompt_back(tmp_path: Path, waitin
         terminal.type("import flinkpy.cluster.launch; flinkpy.cluster.launch.submitted_jobs()[-1].status().name")
         terminal.expect("\n'CANCELED'")
         terminal.type("env.from_collection([20]).map(lambda n: n + 1).take(1)")
-        terminal.expect("\n[21]\n>>> ")
+        terminal.expect("[21]\n>>> ")  # on a busy machine behind a line of progress
         terminal.press(CTRL_D)
         assert terminal.end() == 0
 

@@ -43,6 +43,7 @@ for _ in sys.stdin:
     print(json.dumps({"actors": actors, "groups": groups, "stored": stored}), flush=True)
 """
 _STARTED_WITHIN_S = 90
+_STARTS = 3
 RAY_DATAS_OWN = {"AutoscalingCoordinator", "DataUsageCollectionActor", "datasets_stats_actor"}  # stay on a cluster once a Dataset was used there
 
 
@@ -188,22 +189,49 @@ def ray_cluster(folder: Path) -> Iterator[RayCluster]:
 def started_ray(folder: Path) -> Iterator[StartedRay]:
     """Its files lie in a folder of a short name: Ray makes sockets there."""
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as files:
-        port, dashboard = _free_port(), _free_port()
-        cluster = StartedRay(f"127.0.0.1:{port}", folder, dashboard=f"http://127.0.0.1:{dashboard}", token=secrets.token_hex(32))
-        ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": _free_port(),
-                 "--dashboard-agent-listen-port": _free_port(), "--min-worker-port": 0, "--max-worker-port": 0}
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
-                   f"--temp-dir={files}", "--include-dashboard=true", "--disable-usage-stats", "--object-store-memory=200000000",
-                   *(f"{name}={number}" for name, number in ports.items())]
-        said = Path(files, "said")
-        with said.open("w") as out:
-            head = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cluster.environment, start_new_session=True)
+        cluster, head = _start_ray(folder, files, _STARTS)
         try:
-            _await_dashboard(cluster, head, said)
-            yield replace(cluster, head=head.pid)
+            yield cluster
         finally:
-            end_session(head.pid)
-            head.wait(30)
+            _end(head)
+
+
+def _start_ray(folder: Path, files: str, starts: int) -> tuple[StartedRay, subprocess.Popen[bytes]]:
+    """Starts Ray on ports that are free now. Another program may take one of them meanwhile: then it starts again."""
+    port, dashboard, agent = _free_port(), _free_port(), _free_port()
+    cluster = StartedRay(f"127.0.0.1:{port}", folder, dashboard=f"http://127.0.0.1:{dashboard}", token=secrets.token_hex(32))
+    ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": _free_port(),
+             "--dashboard-agent-listen-port": agent, "--min-worker-port": 0, "--max-worker-port": 0}
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
+               f"--temp-dir={files}", "--include-dashboard=true", "--disable-usage-stats", "--object-store-memory=200000000",
+               *(f"{name}={number}" for name, number in ports.items())]
+    said = Path(files, "said")
+    with said.open("w") as out:
+        head = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=cluster.environment, start_new_session=True)
+    # The agent says of its node that it is registered and well; then a program must find all that it needs
+    urls = (f"{cluster.dashboard}/api/version", f"http://127.0.0.1:{agent}/api/local_raylet_healthz")
+    if all(_answers(cluster, head, url) for url in urls) and _takes_programs(cluster):
+        return replace(cluster, head=head.pid), head
+    is_alive = head.poll() is None
+    _end(head)
+    print(f"Ray at {cluster.address} did not come up, its head is {'alive' if is_alive else 'dead'}: {said.read_text()[-3000:]}", file=sys.stderr)
+    if starts <= 1:
+        raise AssertionError("`ray start` did not come up")
+    return _start_ray(folder, files, starts - 1)
+
+
+def _takes_programs(cluster: StartedRay) -> bool:
+    try:
+        with eyes_on(cluster) as eyes:
+            eyes.look()
+    except (OSError, ValueError):  # the process that looks has died
+        return False
+    return True
+
+
+def _end(head: subprocess.Popen[bytes]) -> None:
+    end_session(head.pid)
+    head.wait(30)
 
 
 def end_session(leader: int) -> None:
@@ -226,16 +254,17 @@ def processes_of_session(leader: int) -> list[int]:
     return found
 
 
-def _await_dashboard(cluster: StartedRay, head: subprocess.Popen[bytes], said: Path) -> None:
-    request = urllib.request.Request(f"{cluster.dashboard}/api/version", headers={"Authorization": f"Bearer {cluster.token}"})
+def _answers(cluster: StartedRay, head: subprocess.Popen[bytes], url: str) -> bool:
+    """Waits for an answer; False when Ray ends before, or does not answer in time."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {cluster.token}"})
     deadline = time.perf_counter() + _STARTED_WITHIN_S
     while head.poll() is None and time.perf_counter() < deadline:
         try:
             urllib.request.urlopen(request, timeout=5).close()
-            return
+            return True
         except (urllib.error.URLError, OSError):
             _pause_while_running(head)
-    raise AssertionError(f"`ray start` did not come up: {said.read_text()[-2000:]}")
+    return False
 
 
 def _pause_while_running(process: subprocess.Popen[bytes]) -> None:

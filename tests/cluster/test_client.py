@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -8,6 +9,7 @@ from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobOverview, 
 from flinkpy.cluster.client import ClientConfig, ClusterClient, Watcher
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import (
+    FencingError,
     JobCancelledError,
     JobExecutionError,
     ProgramError,
@@ -42,7 +44,8 @@ class ScriptedDispatcher:
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
         self.polls.append(wait_s)
         answer = self.answers.pop(0)
-        if isinstance(answer, RpcTimeoutError | RecipientUnreachableError):
+        if isinstance(answer, RpcTimeoutError | RecipientUnreachableError | FencingError):
+            self.clock.advance(11.0)
             return Future.failed(answer)
         if isinstance(answer, BaseException):
             raise answer
@@ -135,11 +138,23 @@ def test_an_interrupted_wait_does_not_keep_the_user_when_the_job_will_not_end() 
     assert dispatcher.cancelled == 1
 
 
-@pytest.mark.parametrize("error", [RecipientUnreachableError("no process jobmanager"), RpcTimeoutError("no answer")])
-def test_a_session_that_went_away_is_one_clear_message(error: BaseException) -> None:
-    session, _ = client(error)
+def test_a_session_that_went_away_is_one_clear_message() -> None:
+    session, _ = client(RecipientUnreachableError("no process jobmanager"))
     with pytest.raises(ResourceUnavailableError, match="the session went away"):
         session.job(JOB_ID).result()
+
+
+def test_a_call_is_made_again_while_its_answer_is_late() -> None:
+    session, dispatcher = client(*[RpcTimeoutError("no answer")] * 4, ended(JobState.FINISHED))
+    assert session.job(JOB_ID).result().state is JobState.FINISHED
+    assert len(dispatcher.polls) == 5
+
+
+def test_a_session_that_does_not_answer_for_a_minute_has_gone_away() -> None:
+    session, dispatcher = client(*[RpcTimeoutError("no answer")] * 10)
+    with pytest.raises(ResourceUnavailableError, match="the session went away"):
+        session.job(JOB_ID).result()
+    assert len(dispatcher.polls) == 7
 
 
 def test_a_watcher_is_shown_the_job_between_polls_and_closed_at_the_end() -> None:
@@ -148,6 +163,13 @@ def test_a_watcher_is_shown_the_job_between_polls_and_closed_at_the_end() -> Non
     session.submit(JobGraph(JOB_ID, "wc", [])).result()
     assert (watcher.updates, watcher.closed) == (2, True)
     assert dispatcher.polls == [0.5, 0.5, 0.5]
+
+
+def test_a_watcher_is_shown_a_job_that_has_restarted_however_soon_it_ended() -> None:
+    watcher = CountingWatcher()
+    session, _ = client(replace(ended(JobState.FINISHED), restarts=1), watcher=watcher)
+    session.submit(JobGraph(JOB_ID, "wc", [])).result()
+    assert (watcher.updates, watcher.closed) == (1, True)
 
 
 def test_a_job_is_found_by_the_first_digits_of_its_id() -> None:
@@ -159,3 +181,48 @@ def test_a_job_is_found_by_the_first_digits_of_its_id() -> None:
         session.find_job("ef")
     with pytest.raises(ProgramError, match="name the job by its id"):  # `flinkpy cancel "$ID"` without one must not end the only job there is
         session.find_job("")
+
+
+class ComingBack:
+    """The JobManager is away for a number of looks; then another Dispatcher leads."""
+
+    def __init__(self, clock: ManualClock, after: ScriptedDispatcher, looks: int) -> None:
+        self.clock, self.after, self.looks, self.may_come_back = clock, after, looks, True
+
+    def find_leader(self) -> Future[DispatcherGateway]:
+        self.clock.advance(20.0)
+        self.looks -= 1
+        if self.looks >= 0:
+            return Future.failed(RecipientUnreachableError("not yet"))
+        return Future.completed(cast(DispatcherGateway, self.after))
+
+
+def client_of_two(looks: int, *answers: JobResult | BaseException | None) -> tuple[ClusterClient, ComingBack]:
+    clock = ManualClock()
+    leaders = ComingBack(clock, ScriptedDispatcher(clock, ended(JobState.FINISHED)), looks)
+    dispatcher = cast(DispatcherGateway, ScriptedDispatcher(clock, *answers))
+    return ClusterClient(dispatcher, ClientConfig(gone="the session went away"), clock, leaders=leaders), leaders
+
+
+@pytest.mark.parametrize("error", [RecipientUnreachableError("gone"), RpcTimeoutError("no answer"), FencingError("another leads")])
+def test_a_wait_goes_on_at_the_next_job_manager(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    session, leaders = client_of_two(0 if isinstance(error, FencingError) else 2, None, error)
+    assert session.job(JOB_ID).result().state is JobState.FINISHED
+    assert len(leaders.after.polls) == 1
+    said = capsys.readouterr().err
+    expected = "" if isinstance(error, FencingError) else "the JobManager died, and is started again: waiting for it, 60 s at most (client.timeout)\n"
+    assert said == expected
+
+
+def test_a_job_manager_that_does_not_come_back_in_time_is_waited_for_no_longer() -> None:
+    session, _ = client_of_two(5, RecipientUnreachableError("gone"))
+    with pytest.raises(ResourceUnavailableError, match="the session went away"):
+        session.job(JOB_ID).result()
+
+
+def test_a_session_that_was_stopped_is_not_waited_for() -> None:
+    session, leaders = client_of_two(1, RecipientUnreachableError("gone"))
+    leaders.may_come_back = False
+    with pytest.raises(ResourceUnavailableError, match="the session went away"):
+        session.job(JOB_ID).result()
+    assert leaders.looks == 1

@@ -199,3 +199,13 @@ def test_after_a_cancelled_function_that_does_not_return_the_next_job_runs_besid
         MAY_RETURN.set()
     with pytest.raises(JobCancelledError):
         job.result(timeout=10)
+
+
+def test_high_availability_has_no_effect_here_and_the_program_is_told_so_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("flinkpy.cluster.embedded._has_told", False)
+    env = StreamExecutionEnvironment.get_execution_environment({"high-availability.type": "filesystem"})
+    for _ in range(2):
+        assert env.from_collection([1, 2]).take(2) == [1, 2]
+    assert capsys.readouterr().err.count("high-availability.type has no effect here") == 1

@@ -210,7 +210,7 @@ def _hosts_beside(workers: list[int]) -> list[int]:
     """The other actors of this cluster that host endpoints: the JobManager, and idle workers."""
     siblings = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and int(entry.name) not in workers]
     raylet = _parent(workers[0])
-    return [pid for pid in siblings if _alive(pid) and _parent(pid) == raylet and _name(pid).startswith("ray::") and "RpcHost" in _name(pid)]
+    return [pid for pid in siblings if _alive(pid) and _parent(pid) == raylet and _name(pid).startswith("ray::") and "Process" in _name(pid)]
 
 
 def _parent(pid: int) -> int:

@@ -28,7 +28,8 @@ from flinkpy.common import (
     TimestampAssigner,
     WatermarkStrategy,
 )
-from flinkpy.core.errors import ConfigurationError, FlinkpyError, JobExecutionError, ProgramError, RpcTimeoutError
+from flinkpy.core.elements import SnapshotType
+from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError, RpcTimeoutError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.metrics.reported import ACCUMULATOR
 
@@ -84,6 +85,8 @@ def test_strategies_are_values() -> None:
     rate = RestartStrategies.failure_rate_restart(3, timedelta(minutes=1), timedelta(seconds=1)).options()
     assert rate["restart-strategy.failure-rate.failure-rate-interval"] == "60000 ms"
     assert RestartStrategies.fall_back_restart().options() == {}
+    with pytest.raises(ProgramError, match=r"fixed_delay_restart\(\): -1 is less than 0"):
+        RestartStrategies.fixed_delay_restart(-1, 1)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
     assert (strategy.max_out_of_orderness, strategy.idle_timeout) == (timedelta(), timedelta(seconds=1))
 
@@ -128,6 +131,7 @@ class Job:
     def __init__(self) -> None:
         self.outcome: Any = RpcTimeoutError("not yet")
         self.cancelled = False
+        self.asked: list[tuple[SnapshotType, str | None, str | None]] = []
 
     def status(self) -> JobState:
         return JobState.RUNNING
@@ -143,6 +147,10 @@ class Job:
 
     def cancel(self) -> None:
         self.cancelled = True
+
+    def request_savepoint(self, snapshot_type: SnapshotType, directory: Any = None, format_type: str | None = None) -> Job:
+        self.asked.append((snapshot_type, directory, format_type))
+        return self
 
     def result(self, timeout: float | None = None) -> Any:
         if isinstance(self.outcome, Exception):
@@ -182,9 +190,14 @@ def test_a_failed_job_raises_from_its_future() -> None:
     assert not future.cancel()
 
 
-def test_what_needs_savepoints_says_so() -> None:
-    with pytest.raises(FlinkpyError, match="checkpoints milestone"):
-        JobClient(Job()).stop_with_savepoint(False)
+def test_a_savepoint_is_asked_for_at_once_and_its_folder_is_the_futures_result() -> None:
+    job = Job()
+    client = JobClient(job)
+    futures = [client.trigger_savepoint("there"), client.stop_with_savepoint(False), client.stop_with_savepoint(True, "x", "NATIVE")]
+    assert job.asked == [(SnapshotType.SAVEPOINT, "there", None), (SnapshotType.SUSPEND, None, None), (SnapshotType.TERMINATE, "x", "NATIVE")]
+    assert not any(future.done() for future in futures)
+    job.outcome = "there/savepoint-1"
+    assert [future.result() for future in futures] == ["there/savepoint-1"] * 3
 
 
 def test_a_cancelled_future_is_cancelled_once() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _KEPT = "kept, shown by its getter, without effect so far"
-_CHECKPOINTS = "aligned, full checkpoints; settings of other kinds are kept and checked"
+_CHECKPOINTS = "aligned and unaligned, full and incremental checkpoints"
 _PARTS = "each checkpoint ends all parts, row formats too; without checkpoints parts are visible when the subtask has ended well"
-_SAVEPOINT = "raises until there are savepoints"
+_SAVEPOINT = "in the native or in the canonical form; the canonical one is Parquet"
 
 DIFFERENT = {
     "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": "the histograms are in the job's result: get_metrics()",
@@ -47,7 +47,6 @@ DIFFERENT = {
         "installed for the workers on Ray; embedded, nothing is installed",
     "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,
-    "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.is_incremental_checkpoints_enabled": _CHECKPOINTS,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_number_of_transfer_threads": _CHECKPOINTS,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_predefined_options": _KEPT,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_options": "kept, without effect: it names a Java class",

@@ -46,7 +46,7 @@ def test_classes_are_the_same_and_pickle_under_their_own_name() -> None:
 
 
 @pytest.mark.parametrize(("name", "instead"), [
-    ("table", "flinkpy.table.expressions"), ("java_gateway", "no JVM"), ("datastream.connectors.kafka", "flinkpy.connectors"),
+    ("table", "flinkpy.table.expressions"), ("java_gateway", "no JVM"), ("datastream.connectors.pulsar", "flinkpy.connectors"),
     ("util.java_utils", "Java objects"), ("common.nothing", "pyflink-compatibility.md"), ("network", "pyflink-compatibility.md"),
 ])
 @pytest.mark.usefixtures("pyflink")

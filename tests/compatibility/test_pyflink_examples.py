@@ -127,7 +127,7 @@ def test_an_example_that_starts_from_a_table_says_what_to_use_instead(examples: 
     assert "env.generate()" in errors
 
 
-@pytest.mark.parametrize("script", ["connectors/kafka_json_format.py", "connectors/elasticsearch.py", "connectors/pulsar.py"])
+@pytest.mark.parametrize("script", ["connectors/elasticsearch.py", "connectors/pulsar.py"])
 def test_an_example_for_a_connector_in_a_jar_is_refused_where_it_imports_it(examples: Path, capsys: pytest.CaptureFixture[str], script: str) -> None:
     code, _, errors = run(capsys, examples / script)
     assert code == 1

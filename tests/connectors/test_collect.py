@@ -264,8 +264,15 @@ def test_a_client_that_does_not_iterate_holds_the_sink_back_and_nothing_grows() 
             timers.fire()
         assert told == [True]
 
+        def is_flushed() -> bool:
+            clock.advance(0.02)
+            timers.fire()
+            return sink.flushed
+
         def finish() -> None:
             sink.finish()
+            assert not sink.flushed
+            eventually(is_flushed)
             sink.close()
             server.job_ended()
 

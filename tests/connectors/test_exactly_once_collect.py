@@ -119,6 +119,71 @@ def test_what_no_complete_checkpoint_has_is_not_given_when_the_job_fails() -> No
         assert seen == [0, 1, 2]
 
 
+def test_what_a_complete_checkpoint_has_is_given_when_the_job_fails_before_its_tasks_are_told() -> None:
+    """A job that starts from it does not make it again."""
+    with collecting() as server:
+        world = SinkWorld(server.sink(), parallelism=2)
+        world.feed(6)
+        world.complete(world.barrier(), told=lambda subtask: subtask == 0)
+        world.crash()
+        world.feed(6)
+        world.abort(world.barrier())
+        world.feed(6)
+        complete = world.barrier()
+        world.complete(complete, told=lambda subtask: subtask == 1)
+        world.feed(6)
+        world.barrier()
+        world.close()
+        server.job_ended(ValueError("job failed"), complete.checkpoint_id)
+        seen: list[int] = []
+        with pytest.raises(ValueError, match="job failed"):
+            seen.extend(server)
+        assert sorted(seen) == list(range(complete.position))
+
+
+def test_what_was_made_again_since_is_not_given_when_the_job_fails() -> None:
+    with collecting() as server:
+        world = SinkWorld(server.sink())
+        world.feed(3)
+        complete = world.barrier()
+        world.complete(complete)
+        world.feed(3)
+        world.barrier()
+        world.crash()
+        world.feed(3)
+        newer = world.barrier()
+        world.complete(newer, told=lambda subtask: False)
+        world.close()
+        server.job_ended(ValueError("job failed"), newer.checkpoint_id)
+        seen: list[int] = []
+        with pytest.raises(ValueError, match="job failed"):
+            seen.extend(server)
+        assert seen == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_checkpoint_of_another_programs_job_says_nothing_of_what_this_one_collects() -> None:
+    """The other job's streams have the same subtasks and attempts. If they were taken for these, records would be given whose checkpoint is not
+    complete, and come again after a failure."""
+    with collecting() as first, collecting() as second:
+        world = SinkWorld(first.sink())
+        for _ in range(3):
+            world.feed(3)
+            world.complete(world.barrier(), told=lambda subtask: False)
+        world.sink, world.attempt = second.sink(), -1
+        world.crash()
+        client = Client(second)
+        world.feed(3)
+        world.barrier()
+        world.crash()
+        assert client.seen == []
+        world.feed(3)
+        world.complete(world.barrier())
+        world.close()
+        second.job_ended()
+        client.thread.join(20)
+        assert client.seen == [9, 10, 11]
+
+
 def test_a_job_that_begins_again_from_its_beginning_is_told_if_records_were_given() -> None:
     with collecting() as server:
         world = SinkWorld(server.sink())
@@ -145,10 +210,16 @@ def test_without_checkpoints_records_are_given_at_once() -> None:
 def test_batches_of_an_earlier_stream_that_come_late_are_shown_up_to_the_marker_and_no_further() -> None:
     held = held_results.HeldResults()
     assert held.take(0, 0, 1, [b"a"]) == []
-    assert held.take(0, 1, 1, [Complete(0, 0, 1)]) == []
-    assert held.take(0, 0, 1, [Marker(1), b"b", Marker(2), Complete(0, 0, 1)]) == [(0, b"a")]
-    assert held.take(0, 0, 1, [b"c", Marker(3)]) == []
+    assert held.take(0, 1, 1, [Complete(0, 0, 1), b"a again"]) == []
+    assert held.take(0, 0, 1, [Marker(1, 1), b"b", Marker(2, 2), Complete(0, 0, 1)]) == [(0, b"a")]
+    assert held.take(0, 0, 1, [b"c", Marker(3, 3)]) == []
     assert not held._stream(0, 0).parts  # nothing is kept that nobody will see
+
+
+def test_a_later_attempt_may_say_of_several_checkpoints_that_they_are_complete() -> None:
+    held = held_results.HeldResults()
+    assert held.take(0, 0, 1, [b"a", Marker(1, 1), b"b", Marker(2, 2), b"c"]) == []
+    assert held.take(0, 1, 1, [Complete(0, 0, 1), Complete(0, 0, 2), b"c again"]) == [(0, b"a"), (0, b"b")]
 
 
 def test_attempts_before_one_that_begins_from_the_beginning_are_forgotten() -> None:

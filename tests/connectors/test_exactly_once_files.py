@@ -210,6 +210,25 @@ def test_a_subtask_that_begins_late_leaves_the_files_of_others_alone(tmp_path: P
     second.close()
 
 
+@pytest.mark.parametrize("restored", [False, True])
+def test_an_attempt_that_begins_when_a_later_one_has_begun_leaves_its_files_alone(restored: bool, tmp_path: Path) -> None:
+    """The order to start it was late, and nobody waits for it any more."""
+    world = SinkWorld(FileSink(tmp_path), 2)
+    if restored:
+        world.feed(4)
+        world.complete(world.barrier())
+    world.close()
+    state = world.completed.states[0] if world.completed is not None else None
+    later = lone_writer(tmp_path, 0, 2, state)
+    later.process_batch(RowBatch([100]))
+    late = lone_writer(tmp_path, 0, 1, state)
+    later.finish()
+    later.commit_pending()
+    assert Folder(tmp_path, parquet=False).records() == [*range(4 * restored), 100]
+    late.close()
+    later.close()
+
+
 def test_an_attempt_that_begins_from_the_beginning_clears_away_what_is_left(tmp_path: Path) -> None:
     world = SinkWorld(FileSink(tmp_path), 2)
     world.feed(4)

@@ -247,13 +247,14 @@ def test_columns_resume_at_the_row(parquet: Path, steps: int, batch: int) -> Non
     second.close()
 
 
-def test_files_of_one_stream_get_the_first_ones_types(tmp_path: Path) -> None:
+def test_a_column_that_a_parquet_file_has_not_is_null_in_its_rows(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([1], pa.int64()), "b": ["x"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"b": ["y"], "a": pa.array([2], pa.int32())}), tmp_path / "2.parquet")
     assert rows(ParquetSource(tmp_path)) == [(1, "x"), (2, "y")]
     pq.write_table(pa.table({"b": ["y"]}), tmp_path / "3.parquet")
-    with pytest.raises(ProgramError, match=r"cannot read .*3.parquet as Parquet"):
-        read_all(ParquetSource(tmp_path))
+    pq.write_table(pa.table({"c": [1.5], "a": pa.array([3], pa.int8())}), tmp_path / "4.parquet")
+    assert rows(ParquetSource(tmp_path)) == [(1, "x", None), (2, "y", None), (None, "y", None), (3, None, 1.5)]
+    assert rows(ParquetSource(tmp_path, columns=["c"])) == [(None,), (None,), (None,), (1.5,)]
 
 
 def test_csv_is_read_as_columns_with_quoted_line_ends(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flinkpy.common import Encoder, Row, Types
@@ -18,10 +21,12 @@ from flinkpy.connectors.files.builders import (
     RollingPolicy,
 )
 from flinkpy.connectors.part_files import buckets, compaction, rolling
+from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat
 from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.operators.sinks.sink_port import Sink
 from tests.connectors.harness import ManualTimers, operator_context
 
@@ -157,3 +162,57 @@ def test_the_encoder_writes_values_as_the_declared_type_says(tmp_path: Path) -> 
 def test_what_cannot_be_is_refused_when_it_is_built(tmp_path: Path, call: Any, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         call(tmp_path)
+
+
+@pytest.mark.parametrize("form", [ParquetFormat(), CsvFormat()], ids=["Parquet", "CSV with header lines"])
+def test_files_that_cannot_be_concatenated_are_not(form: FileFormat, tmp_path: Path) -> None:
+    strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
+    builder = FileSink.for_bulk_format(tmp_path, form)
+    with pytest.raises(ProgramError, match="cannot be joined by concatenation"):
+        builder.enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
+    assert builder.enable_compact(strategy, FileCompactor.identical_file_compactor()).build()
+    assert FileSink.for_bulk_format(tmp_path, CsvFormat(header=False)).enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
+
+
+PARTITIONED = pa.table({
+    "city": ["Oslo", None, "Rome/Fiumicino", "Oslo", "", "007"], "year": pa.array([2024, 2024, None, 2024, 1, 2], pa.int16()),
+    "n": [1, 2, 3, 4, 5, 6], "x": [0.5, None, math.nan, -0.0, 1e300, 2.0]})
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_columns_become_the_names_of_folders_and_come_back(tmp_path: Path, format: str, as_rows: bool) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)
+    stream = env.from_arrow(PARTITIONED)
+    (stream.map(lambda row: row) if as_rows else stream).sink_to(PlainSink(tmp_path, format, partition_by=["city", "year"]))
+    env.execute("write")
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert sorted(str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("part*")) == sorted(
+        f"city={city}/year={year}" for city, year in [("Oslo", 2024), (null, 2024), ("Rome%2FFiumicino", null), (null, 1), ("007", 2)])
+    read: Any = {"parquet": env.from_parquet, "csv": env.from_csv, "json": env.from_json_lines}[format]
+    table = read(tmp_path, PARTITIONED.schema.names, schema=PARTITIONED.schema).to_arrow().sort_by("n")
+    wanted = PARTITIONED.set_column(0, "city", pa.array(["Oslo", None, "Rome/Fiumicino", "Oslo", None, "007"]))  # empty text, as in Hive
+    assert list(map(repr, table.to_pylist())) == list(map(repr, wanted.to_pylist()))
+    if format == "parquet":
+        assert set(pq.ParquetFile(next(tmp_path.rglob("part*"))).schema_arrow.names) == {"n", "x"}
+
+
+@pytest.mark.parametrize(("names", "records", "message"), [
+    ([], [{"a": 1}], "at least one"), ("a", [{"a": 1}], "at least one"), (["b"], [{"a": 1}], "no column 'b' to partition by; there are a"),
+    (["a"], [{"a": 1}], "leave no column"), (["a"], [(1, 2)], "whose fields have names")])
+def test_partitions_that_cannot_be_are_refused(tmp_path: Path, names: Any, records: list[Any], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        Part(PlainSink(tmp_path, "json", partition_by=names), tmp_path).write(*records)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "bz2", "zstd", "lz4", "brotli"])
+@pytest.mark.parametrize("kind", [CsvFormat, JsonLinesFormat])
+def test_compressed_files_of_text_come_back(tmp_path: Path, kind: Any, compression: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_arrow(PARTITIONED).sink_to(PlainSink(tmp_path, kind(compression=compression)))
+    env.execute("write")
+    read = env.from_csv if kind is CsvFormat else env.from_json_lines
+    assert list(map(repr, read(tmp_path, schema=PARTITIONED.schema).to_arrow().sort_by("n").to_pylist())) == list(map(repr, PARTITIONED.to_pylist()))
+    with pytest.raises(ProgramError, match="compression is one of gzip"):
+        kind(compression="zip")

@@ -388,6 +388,28 @@ def test_an_error_in_looking_for_splits_fails_the_job() -> None:
 # -- the operator ---------------------------------------------------------------------------------------------------------------------
 
 
+class Endless(ManySplits):
+    bounded = False
+
+
+def test_a_restored_reader_of_splits_without_end_reads_nothing_before_it_has_all_of_its_splits() -> None:
+    """Otherwise the event time of some splits would pass one that had not been assigned at the checkpoint."""
+    operator, output = SourceReaderOperator(Endless([3, 3])), Collected()
+    operator.setup(operator_context(), output)
+    operator.initialize_state(None)
+    operator.open()
+    operator._opened().add_splits([PythonSplit("restored", (0, 3), 0)])
+    assert operator.emit_next() is InputStatus.NOTHING_AVAILABLE
+    operator._opened().add_splits([PythonSplit("not assigned then", (1, 3), 0)])
+    assert operator.emit_next() is InputStatus.NOTHING_AVAILABLE
+    assert len(operator._opened().snapshot_state(1)) == 2
+    operator._opened().notify_no_more_splits()
+    while operator.emit_next() is InputStatus.MORE_AVAILABLE:
+        pass
+    assert sorted(output.values) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    operator.close()
+
+
 class Broken(PythonSource):
     def read(self, split: Any, position: int) -> Iterator[int]:
         yield from range(5)

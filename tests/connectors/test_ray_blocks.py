@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 import ray
 
-from flinkpy.common import Types
+from flinkpy.common import Types, WatermarkStrategy
 from flinkpy.connectors.ray.block_keeper import BlockUpdates
 from flinkpy.connectors.ray.block_sink import RayBlockSink
 from flinkpy.connectors.ray.block_source import BlockReader, BlockSplit
 from flinkpy.connectors.ray.object_store import NAMESPACE, Store, make_keeper, normalize_for_ray
+from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.connectors.source_api.readers import UNTIL_WOKEN
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.clock import ManualClock
@@ -26,6 +27,7 @@ from flinkpy.core.errors import FlinkpyError, JobExecutionError, ProgramError, R
 from flinkpy.datastream import DataStream, StreamExecutionEnvironment
 from flinkpy.datastream.env.ray_sources import read_kept_blocks
 from flinkpy.table.expressions import col
+from tests.checkpoints.paced import PacedSource
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")  # Ray's own
@@ -359,11 +361,32 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_w
     for attempt, number in ((0, 10), (1, 11)):
         store.put(block(number), 0, attempt, lambda: None)
     store.put(block(20), 1, 0, lambda: None)
-    store.commit_written(0, 1, 2)
-    assert store.committed_blocks() == []  # the other subtask has not
-    store.commit_written(0, 0, 2)
-    store.commit_written(1, 0, 2)
+    for subtask, attempt in ((0, 1), (0, 0), (1, 0)):
+        assert store.committed_blocks() == []  # the other subtask has not
+        store.await_written(subtask, attempt)
+        store.commit_written(BlockRange("", subtask, attempt, 1, of_subtasks=2, begins_anew=True))
     assert [table.column("n").to_pylist() for table in ray.get(store.committed_blocks())] == [[11], [20]]
+
+
+@pytest.mark.ray
+def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(on_ray: None, tmp_path: Path) -> None:
+    record = Types.ROW_NAMED(["n"], [Types.LONG()])
+
+    def fragile(n: int) -> tuple[int]:
+        if n == 105 and not (tmp_path / "failed").exists():
+            (tmp_path / "failed").touch()
+            raise ValueError("once")
+        return n,
+
+    keeper = make_keeper()
+    env = environment(2).enable_checkpointing(20)
+    numbers = env.from_source(PacedSource([(n, n) for n in range(200)]), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.map(fragile, record).select("n").sink_to(RayBlockSink(keeper))
+    env.execute()
+    assert (tmp_path / "failed").exists()
+    blocks = ray.get(Store(keeper).committed_blocks())
+    assert sorted(n for table in blocks for n in table.column("n").to_pylist()) == list(range(200))
+    assert len(blocks) > 2  # one for each checkpoint
 
 
 @pytest.mark.ray

@@ -215,6 +215,29 @@ def test_a_source_may_count_its_position_in_its_own_way() -> None:
     world.close()
 
 
+class Wrong(PythonSource):
+    """Gives what it was told to."""
+
+    def __init__(self, splits: Any, records: Any, positioned: bool) -> None:
+        self._splits, self._records, self.positioned = splits, records, positioned
+
+    def splits(self, parallelism: int) -> Any:
+        return self._splits
+
+    def read(self, split: Any, position: Any) -> Any:
+        return self._records
+
+
+@pytest.mark.parametrize(("source", "message"), [
+    (Wrong(None, [], False), r"Wrong\.splits\(\) gives None; it must return splits in a list, or yield each"),
+    (Wrong([1], None, False), r"Wrong\.read\(\) gives None; it must return records in a list, or yield each"),
+    (Wrong([1], [1], True), r"Wrong\.read\(\) gives 1; as positioned is True, it gives pairs of a record and the position behind it"),
+])
+def test_a_source_that_gives_something_else_is_told_what_to_give(source: PythonSource, message: str) -> None:
+    with pytest.raises((AssertionError, UserCodeError), match=message):
+        read_all(source)
+
+
 ALLOWED = threading.Semaphore(0)
 
 

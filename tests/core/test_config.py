@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from flinkpy.core import options as all_options
 from flinkpy.core.errors import ConfigurationError, EngineError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.engine import NetworkConfig, RpcConfig, RuntimeMode, spill_folders
@@ -63,6 +65,8 @@ def test_a_layer_reads_its_options_once_into_a_frozen_record() -> None:
     ("taskmanager.ray.num-cpus-per-slot", "nan", r"'nan' is not a number"),
     ("taskmanager.numberOfTaskSlots", -2, r"-2 is too small; it must be at least 1"),
     ("taskmanager.memory.segment-size", "0", r"0 is too small; it must be at least 1"),
+    ("execution.checkpointing.interval", "5 ms", r"5 ms is too small; it must be at least 10 ms"),
+    ("restart-strategy.fixed-delay.attempts", -1, r"-1 is too small; it must be at least 0"),
     ("taskmanager.data.port", 99_999, r"99999 is too large; it must be at most 65535"),
     ("heartbeat.timeout", "99999999999 d", r"'99999999999 d' is longer than a duration can be"),
 ])
@@ -89,6 +93,11 @@ def test_times_with_which_no_worker_could_live_are_refused(values: dict[str, str
 
 def test_a_heartbeat_may_be_as_rare_as_its_timeout_allows() -> None:
     assert RpcConfig.of({"heartbeat.interval": "5 s", "heartbeat.timeout": "5 s"}).heartbeat_timeout == timedelta(seconds=5)
+
+
+def test_whoever_imports_the_options_has_those_of_every_file() -> None:
+    files = {file.stem for file in Path(all_options.__file__).parent.glob("*.py")} - {"__init__", "schema"}
+    assert set(all_options.__all__) == files
 
 
 def test_an_option_is_declared_once() -> None:

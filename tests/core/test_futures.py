@@ -39,6 +39,31 @@ def test_an_error_of_the_function_fails_the_chained_future_only() -> None:
     assert isinstance(chained.error, ZeroDivisionError)
 
 
+def test_composed_futures_are_done_when_the_second_is() -> None:
+    first, second = Future[int](), Future[str]()
+    asked = list[int]()
+
+    def ask(value: int) -> Future[str]:
+        asked.append(value)
+        return second
+
+    composed = first.compose(ask)
+    assert asked == []
+    first.complete(1)
+    assert (asked, composed.done) == ([1], False)
+    second.complete("there")
+    assert composed.result(timeout=0) == "there"
+
+
+def test_an_error_of_either_future_or_of_the_function_fails_the_composed_one() -> None:
+    first: Future[int] = Future()
+    composed = first.compose(lambda value: Future.completed(value))
+    first.fail(KeyError("gone"))
+    assert isinstance(composed.error, KeyError)
+    assert isinstance(Future.completed(1).compose(lambda value: Future.failed(KeyError(value))).error, KeyError)
+    assert isinstance(Future.completed(0).compose(lambda value: Future.completed(1 // value)).error, ZeroDivisionError)
+
+
 def test_result_waits_for_another_thread() -> None:
     future: Future[str] = Future()
     thread = threading.Thread(target=lambda: future.complete("there"))

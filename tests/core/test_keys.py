@@ -20,6 +20,7 @@ from flinkpy.core.keys import (
     int64_hashes,
     key_group,
     key_group_range,
+    key_groups,
     stable_hash,
 )
 
@@ -94,6 +95,15 @@ def test_every_key_group_belongs_to_exactly_the_subtask_its_records_go_to(max_pa
     for subtask in range(parallelism):
         for group in key_group_range(subtask, max_parallelism, parallelism):
             assert channel_of_key_group(group, max_parallelism, parallelism) == subtask
+
+
+@given(st.lists(int64) | st.lists(st.integers()) | st.lists(st.text(st.characters())) | st.lists(keys), st.integers(1, 1 << 15))
+def test_the_groups_of_many_keys_are_those_of_each_key(many: list[object], max_parallelism: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("flinkpy.core.keys._MANY_KEYS", 0)
+        groups = key_groups(many, max_parallelism)
+    assert groups == [key_group(key, max_parallelism) for key in many]
+    assert {type(group) for group in groups} <= {int}
 
 
 def test_many_keys_spread_evenly() -> None:

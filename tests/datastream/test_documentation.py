@@ -18,7 +18,9 @@ import pytest
 
 PUBLIC = ["flinkpy.common", "flinkpy.datastream", "flinkpy.datastream.window", "flinkpy.datastream.state", "flinkpy.datastream.functions",
           "flinkpy.datastream.connectors", "flinkpy.datastream.connectors.base", "flinkpy.datastream.connectors.file_system",
-          "flinkpy.datastream.connectors.hybrid_source", "flinkpy.datastream.connectors.number_seq", "flinkpy.table.expressions", "flinkpy.testing"]
+          "flinkpy.datastream.connectors.hybrid_source", "flinkpy.datastream.connectors.number_seq",
+          *[f"flinkpy.datastream.formats.{name}" for name in ("avro", "csv", "json", "protobuf", "raw", "schema_registry")],
+          "flinkpy.table.expressions", "flinkpy.state_processor", "flinkpy.testing"]
 PACKAGES = ["flinkpy.common", "flinkpy.datastream", "flinkpy.table"]
 
 # What programs get, name in a type or derive from in special cases, without making it: the example is that of what gives it.
@@ -28,6 +30,7 @@ GIVEN = {
     "JobExecutionResult", "JobID", "RestartStrategyConfiguration", "StateBackend", "TimerService", "TypeInformation", "WatermarkOutput",
     "Function", "BaseBroadcastProcessFunction", "AsyncFunctionDescriptor", "AsyncRetryPredicate", "Window", "MergingWindowAssigner",
     "HybridSourceBuilder", "FileSplitAssignerProvider", "Source", "StreamTransformer", "Watermark",
+    "BootstrapContext", "KeyedEntry", "KeyedStateReaderContext", "ReadState", "SavepointFormatType", "StateBootstrapTransformation",
 }
 
 

@@ -117,7 +117,7 @@ def test_what_a_slice_of_a_table_sends_back_is_the_slice() -> None:
             sent.extend(parts)
 
     batch = pa.RecordBatch.from_pydict({"n": np.arange(1_000_000), "s": pa.array(["text"] * 1_000_000)})
-    _CollectWriter(Outbox(), operator_context().task).write_batch(ColumnBatch(batch.slice(500_000, 10)))  # type: ignore[arg-type]
+    _CollectWriter(Outbox(), operator_context().task, "program").write_batch(ColumnBatch(batch.slice(500_000, 10)))  # type: ignore[arg-type]
     assert sum(map(len, sent)) < 5_000
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flinkpy.common import Configuration, ExecutionConfig, Row, Types
+from flinkpy.common.pyflink_imports import install, uninstall
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
 from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -59,6 +60,15 @@ def test_jars_are_refused_with_what_to_do_instead(method: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(ProgramError, match=r"no JVM that could load file:///kafka\.jar; take the line out"):
         getattr(env, method)("file:///kafka.jar")
+
+
+def test_a_program_written_for_pyflink_is_warned_of_its_jars(caplog: pytest.LogCaptureFixture) -> None:
+    install()
+    try:
+        StreamExecutionEnvironment.get_execution_environment().add_jars("file:///kafka.jar")
+    finally:
+        uninstall()
+    assert "no JVM that could load file:///kafka.jar; flinkpy's own connectors and formats need no jar" in caplog.text
 
 
 @pytest.mark.finding("pyflink slot_sharing")

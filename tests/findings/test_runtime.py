@@ -30,6 +30,7 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.operators.functions import SourceContext
+from tests.waiting import eventually
 
 BOUND_S = 0.2
 FUNCTION_RETURNS = threading.Event()  # long after every bound
@@ -348,6 +349,10 @@ class FailingEnumerator(SplitQueue[RangeSplit]):
             self._fail("handle_split_request")
         super().handle_split_request(subtask, host)
 
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        self._fail("snapshot_state")
+        return super().snapshot_state(checkpoint_id)
+
     def _fail(self, where: str) -> None:
         if where == self._where and self._fails.exists():
             self._fails.unlink()
@@ -386,6 +391,19 @@ def test_a_failing_enumerator_goes_through_the_restart_strategy(tmp_path: Path, 
 def test_without_a_restart_strategy_a_failing_enumerator_fails_the_job(tmp_path: Path, where: str) -> None:
     with pytest.raises(JobExecutionError, match=r"(?s)the catalogue does not answer.*in operator 'Source: flaky \(enumerator\)'"):
         flaky(tmp_path, where).execute_and_collect(limit=1000)
+
+
+@pytest.mark.parametrize("tolerated", ["0", "5"])
+def test_an_enumerator_that_fails_at_a_checkpoint_fails_the_checkpoint(tmp_path: Path, tolerated: str) -> None:
+    options = {"execution.checkpointing.interval": "10 ms", "execution.checkpointing.tolerable-failed-checkpoints": tolerated,
+               "restart-strategy.type": "fixed-delay"}
+    stream = flaky(tmp_path, "snapshot_state", **options)
+
+    def when_it_has_failed(number: int) -> int:
+        eventually(lambda: not (tmp_path / "fails").exists())
+        return number
+
+    assert sorted(stream.map(when_it_has_failed).execute_and_collect(limit=1000)) == list(range(1, 101))
 
 
 class Repeating(KeyedProcessFunction):

@@ -5,22 +5,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Change(NamedTuple):
+    """``old`` occurs once in ``file``."""
+
+    file: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        """The file's text with the change. ValueError when the text to replace is not there, or more than once."""
+        found = text.count(self.old)
+        if found != 1:
+            raise ValueError(f"{self.file} holds this {found} times: {self.old!r}")
+        return text.replace(self.old, self.new)
+
+
 class Mutant(NamedTuple):
-    """``old`` occurs once in ``file``. ``tests`` are what pytest is given."""
+    """``tests`` are what pytest is given; with ``PROGRAMS``, seeds of real programs are played until one fails. ``also`` is a second rule that is
+    broken with the first, where each of them guards the same."""
 
     rule: str
     file: str
     old: str
     new: str
     tests: tuple[str, ...]
+    also: tuple[Change, ...] = ()
 
-
-def applied(mutant: Mutant, text: str) -> str:
-    """The file's text with the rule broken. ValueError when the text to replace is not there, or more than once."""
-    found = text.count(mutant.old)
-    if found != 1:
-        raise ValueError(f"{mutant.file} holds the text of {mutant.rule!r} {found} times: {mutant.old!r}")
-    return text.replace(mutant.old, mutant.new)
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return Change(self.file, self.old, self.new), *self.also
 
 
 RULES = "tests/actors/endpoints/test_control_plane_rules.py"
@@ -29,7 +42,9 @@ STATUS = "tests/actors/endpoints/test_job_status.py"
 SCHEDULER = "tests/scheduler/test_scheduler.py"
 IDS = "tests/graph/test_job_graph.py"
 AGE = "return metrics.attempt_id.attempt, final is not None, metrics.read_ms"
+REGISTRY, SHARED_FILES = "flinkpy/scheduler/checkpointing/shared_state_registry", "tests/scheduler/test_shared_state_registry.py"
 LIFE = "tests/runtime/test_task_lifecycle.py"
+PROGRAMS = ("tests/simulation/test_programs.py",)
 
 MUTANTS = (
     # -- what the graph says ---------------------------------------------------------------------------------------------
@@ -120,8 +135,54 @@ MUTANTS = (
            '        self._alive.write(self._input.end_of_data)\n        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n',
            '        self.phases.append(Phase.QUIESCE_TIMERS)\n        self.timers.quiesce()\n        self._alive.write(self._input.end_of_data)\n',
            ("tests/operators/test_chain.py", LIFE, "tests/runtime/test_stream_task.py")),
+    Mutant("sinks do not commit for a savepoint of a job that goes on", "scheduler/checkpointing/checkpoint_coordinator.py",
+           "        if pending.options.snapshot_type.stops_job:\n", "        if pending.options.snapshot_type.is_savepoint:\n",
+           ("tests/scheduler/test_savepoints.py",)),
+    Mutant("a failure leads back to the savepoint that the job stops with", "scheduler/checkpointing/completed_checkpoint_store.py",
+           "        self._foreign, self.is_stopping = checkpoint, True\n", "        self.is_stopping = True\n",
+           ("tests/scheduler/test_savepoints.py",)),
+    Mutant("a failure while a job drains restarts all of it", "scheduler/checkpointing/checkpoint_coordinator.py",
+           "            self.completed.job_drains()\n", "            pass\n",
+           ("tests/scheduler/test_savepoints.py",)),
+    Mutant("a task that starts from the savepoint with which its job has stopped leaves at once", "flinkpy/runtime/stream_task.py",
+           "            stop.leave_at_once()\n", "            pass\n", ("tests/runtime/test_stop_with_savepoint.py",)),
+    Mutant("with which savepoint a job stops is kept for the next JobManager", "actors/job_master/checkpoint_actions.py",
+           "                if command.stops is not None and self._store is not None:\n", "                if False:\n",
+           ("tests/simulation/test_stops.py",)),
+    Mutant("who takes over a job that was stopping ends it", "actors/job_master/going_on.py",
+           "    found = _being_stopped(job_id, storage, store, complete)\n", "    found = None\n", ("tests/actors/test_going_on.py",)),
+    Mutant("a checkpoint that appears when another JobManager has taken over counts for nobody", "actors/job_master/going_on.py",
+           "    complete = store.counting(job_id, storage.complete())\n", "    complete = tuple(storage.complete())\n",
+           ("tests/actors/test_going_on.py",)),
+    Mutant("a failover waits until a checkpoint that was being stored is gone", "scheduler/scheduler.py",
+           "        if not self.checkpoints.lingering:", "        if True:", ("tests/scheduler/test_checkpoints.py",)),
+    Mutant("a subtask is sent the keyed state of all its key groups", "scheduler/checkpointing/subtask_restores.py",
+           "all_of_it[first:last + 1], *without_keys[last + 1:]", "all_of_it[first:last], *without_keys[last:]",
+           ("tests/scheduler/test_subtask_restores.py",)),
+    Mutant("what a checkpoint of another program's job has collected says nothing to this program", "flinkpy/connectors/collect/collect_sink.py",
+           "[mark for mark in committables if mark.program == self._program]", "list(committables)",
+           ("tests/connectors/test_exactly_once_collect.py",)),
+    Mutant("a task that stops with a savepoint runs no timers behind it", "flinkpy/runtime/checkpointing/savepoint_stop.py",
+           "            self._processor.admit_only(CHECKPOINT_MAIL)\n", "",
+           ("tests/runtime/test_stop_with_savepoint.py",)),
+    Mutant("a task that stops with a savepoint reads no input behind it", "flinkpy/runtime/checkpointing/savepoint_stop.py",
+           "            self._processor.default_action = self._stand_still\n", "            pass\n",
+           ("tests/runtime/test_stop_with_savepoint.py",)),
+    Mutant("a drained task waits for its savepoint", "flinkpy/runtime/stream_task.py",
+           " or self.checkpoints.awaits_stop:\n            self._suspend", ":\n            self._suspend",
+           ("tests/runtime/test_stop_with_savepoint.py",)),
     Mutant("a newer barrier aborts an older checkpoint", "flinkpy/runtime/alignment.py",
-           "            self._barrier, self._arrived = barrier, set()", "            self._barrier = barrier", ("tests/runtime/test_alignment.py",)),
+           "        self._barrier, self._arrived, self._has_overtaken = barrier, set(), False\n        return released",
+           "        self._barrier, self._has_overtaken = barrier, False\n        return released", ("tests/runtime/test_alignment.py",)),
+    Mutant("what a barrier overtakes in a queue is part of its checkpoint", "flinkpy/runtime/checkpointing/output_barriers.py",
+           "                if elements:", "                if not elements:", ("tests/checkpoints/test_unaligned.py",)),
+    Mutant("what comes before a channel's own barrier is part of the checkpoint that overtook", "flinkpy/runtime/checkpointing/input_barriers.py",
+           "            gate.record(channel, self._log_of(recording, flat))", "            pass", ("tests/checkpoints/test_unaligned.py",)),
+    Mutant("the rest of a batch that is processed in parts is part of the checkpoint", "flinkpy/runtime/checkpointing/input_barriers.py",
+           "        if rest is not None:", "        if False:", ("tests/checkpoints/test_unaligned.py",)),
+    Mutant("records sent another way after a restart come before newer ones", "flinkpy/runtime/checkpointing/sent_first.py",
+           "    for output_index in first.barred:", "    for output_index in ():",
+           ("tests/checkpoints/test_unaligned.py", "tests/runtime/test_sent_first.py")),
     Mutant("a channel that has ended does not hold up a barrier", "flinkpy/runtime/alignment.py", "        self._open.discard(channel)\n", "",
            ("tests/runtime/test_alignment.py",)),
     Mutant("an idle channel does not hold the watermark back", "flinkpy/runtime/valve.py", "        gone.aligned = False", "        pass",
@@ -129,6 +190,20 @@ MUTANTS = (
     Mutant("a channel that lags counts for the watermark only when it has caught up", "flinkpy/runtime/valve.py",
            "        if state.watermark >= self._emitted:\n            self._align(state)", "        self._align(state)",
            ("tests/runtime/test_valve.py", "tests/runtime/test_valve_cases.py")),
+    # -- files that checkpoints share -----------------------------------------------------------------------------------
+    Mutant("a shared file is collected when its last user is gone", f"{REGISTRY}.py", "            if not users:", "            if len(users) <= 1:",
+           (SHARED_FILES,)),
+    Mutant("no shared file is forgotten", f"{REGISTRY}.py", "            users.discard(checkpoint_id)", "            pass", (SHARED_FILES,)),
+    Mutant("a checkpoint keeps what it may build on", f"{REGISTRY}.py",
+           "        self.use(checkpoint_id, self._used.get(base_id, ()))", "        pass", (SHARED_FILES,)),
+    Mutant("a job builds on no checkpoint that it does not own", "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
+           "return self.own[-1].checkpoint_id if self._settings.incremental and self.own else None",
+           "return self.latest.checkpoint_id if self._settings.incremental and self.latest else None", (SHARED_FILES,)),
+    Mutant("at the end files of a checkpoint that is kept stay", "flinkpy/state/checkpoints/checkpoint_storage.py",
+           "self._keep_shared(lambda name: name in shared)", "self._keep_shared(lambda name: False)",
+           ("tests/state/checkpoints/test_shared_files.py",)),
+    Mutant("a database is built on only by the one that it was restored as", "flinkpy/state/rocksdb/prepared_database.py",
+           "is_as_saved=not others and contents.groups == groups", "is_as_saved=True", ("tests/state/test_incremental_rocksdb.py",)),
     # -- the network -------------------------------------------------------------------------------------------------------
     Mutant("a sender sends what was granted", "flinkpy/network/flow/credits.py", "        self.credits -= segments", "        pass",
            ("tests/network/test_credits.py",)),
@@ -153,4 +228,58 @@ MUTANTS = (
     Mutant("a record within the allowed lateness is not late", "flinkpy/windowing/general/window_lifetimes.py",
            "timestamp + self.allowed_lateness <= self._service.watermark", "timestamp <= self._service.watermark",
            ("tests/windowing/test_window_operator.py", "tests/windowing/test_late_records.py")),
+    # -- exactly once, seen by real programs in the simulation -----------------------------------------------------------------
+    Mutant("a channel whose barrier has come waits for the others", "flinkpy/runtime/alignment.py",
+           "AlignmentStep(unblock=released, block=(channel,))", "AlignmentStep(unblock=released)", PROGRAMS),
+    Mutant("nothing is committed before its checkpoint is complete", "flinkpy/operators/sinks/commits.py",
+           "                self._pending.append((checkpoint_id, prepared))\n",
+           "                self._pending.append((checkpoint_id, prepared))\n                self._commit(prepared)\n", PROGRAMS),
+    Mutant("a barrier does not overtake what its writer has gathered", "flinkpy/network/writer.py",
+           "            return\n        self._pass_gathered()\n        if type(element) is", "            return\n        if type(element) is",
+           PROGRAMS),
+    Mutant("a subtask acknowledges when its file is there", "flinkpy/state/checkpoints/state_writer.py",
+           "                self._file.close()\n                self._appeared", "                self._appeared", PROGRAMS),
+    Mutant("a reader saves the position behind its last record", "flinkpy/connectors/source_api/readers.py",
+           "        being_read = [] if self._current is None else [self._current.snapshot()]",
+           "        now = [] if self._current is None else [self._current.snapshot()]\n"
+           "        being_read, self.__dict__['_before'] = self.__dict__.get('_before', now), now", PROGRAMS),
+    Mutant("a job goes back to its newest checkpoint", "flinkpy/scheduler/checkpointing/completed_checkpoint_store.py",
+           "newest = self.own[-1] if self.own", "newest = self.own[0] if self.own", PROGRAMS),
+    Mutant("every timer is restored", "flinkpy/operators/process/key_timers.py",
+           "            for timestamp in timestamps:\n                self.add(timestamp, key)",
+           "            for timestamp in timestamps[1:]:\n                self.add(timestamp, key)", PROGRAMS),
+    Mutant("every timer of a window is restored", "flinkpy/windowing/general/per_window/window_timers.py",
+           "                for moment in moments:\n                    self.add(moment, key, window)",
+           "                for moment in moments[1:]:\n                    self.add(moment, key, window)", PROGRAMS),
+    Mutant("an element of a union list is restored once", "flinkpy/state/operator_snapshots.py",
+           "[[piece for pieces in of_subtasks for piece in pieces]] * new_parallelism",
+           "[[piece for pieces in of_subtasks for piece in (*pieces, *pieces)]] * new_parallelism", PROGRAMS),
+    Mutant("a barrier goes on when the last channel without it has ended", "flinkpy/runtime/alignment.py",
+           "return self._completed(()) or self._ended() or NOTHING", "return self._ended() or NOTHING", PROGRAMS),
+    Mutant("a subtask stores what is in flight in each of its channels", "flinkpy/runtime/checkpointing/channel_recording.py",
+           "in sorted(self._logs.items()) if", "in sorted(self._logs.items())[1:] if", PROGRAMS),
+    Mutant("what was in flight in each channel is sent again", "flinkpy/runtime/checkpointing/sent_first.py",
+           "SentFirst(restore.checkpoint_id, tuple(found)", "SentFirst(restore.checkpoint_id, tuple(found[1:])", PROGRAMS),
+    Mutant("a transaction belongs to one attempt", "flinkpy/testing/simulation/programs/simulated_ends.py",
+           "{context.operator_id} {context.task.attempt_id}", "{context.operator_id} {context.task.subtask_index}", PROGRAMS),
+    Mutant("a restored attempt gives its part files names of their own", "flinkpy/connectors/part_files/part_names.py",
+           'f"-r{secrets.token_hex(4)}" if restored else ""', '"" if secrets else ""', PROGRAMS),
+    Mutant("a file that a later checkpoint uses is not collected with an earlier one", f"{REGISTRY}.py",
+           "            if not users:", "            if len(users) <= 1:", PROGRAMS),
+    Mutant("a file that no checkpoint uses any more is collected", f"{REGISTRY}.py", "            users.discard(checkpoint_id)", "            pass",
+           PROGRAMS),
+    # A failover gives up what is under way, and a number is given to one checkpoint only: so each of these three guards the other two
+    Mutant("an acknowledgement counts for the attempt that was asked, and for its checkpoint",
+           "flinkpy/scheduler/checkpointing/pending_checkpoint.py",
+           "        if attempt_id not in self.awaited:\n            return False\n        self.awaited.discard(attempt_id)\n        for operator_id",
+           "        asked = next((each for each in self.awaited if each.vertex == attempt_id.vertex), None)\n"
+           "        if asked is None:\n            return False\n        self.awaited.discard(asked)\n        for operator_id", PROGRAMS,
+           (Change("flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
+                   "self._aborted.get(event.checkpoint_id)\n        if pending is not None and pending.acknowledge(event.attempt_id",
+                   "(next(iter(self.pending.values()), None) if self._graph.current(event.attempt_id) is None else None)\n"
+                   "        if pending is not None and pending.acknowledge(event.attempt_id"),
+            Change("flinkpy/actors/job_master/task_executors.py",
+                   "return () if task is None else", "return tuple(each for each in events if each[0] is None) if task is None else"))),
+    Mutant("a failover gives up the checkpoints under way", "flinkpy/scheduler/checkpointing/checkpoint_coordinator.py",
+           "if self._job.state is not JobState.RUNNING:", "if self._job.state.name == 'FAILING':", PROGRAMS),
 )

@@ -10,13 +10,14 @@ import pytest
 from flinkpy.core.reactor import Reactor
 from flinkpy.network.wire import data_port
 from flinkpy.network.wire.data_port import DataPort, reach
+from flinkpy.network.wire.transport import ByteStream
 from flinkpy.testing.manual_reactor import ManualReactor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract names")
 
 
 @contextlib.contextmanager
-def listening(reactor: Reactor, accepted: list[tuple[socket.socket, str]]) -> Iterator[DataPort]:
+def listening(reactor: Reactor, accepted: list[tuple[ByteStream, str]]) -> Iterator[DataPort]:
     port = DataPort("127.0.0.1", 0, reactor, lambda sock, peer: accepted.append((sock, peer)))
     try:
         yield port
@@ -26,14 +27,19 @@ def listening(reactor: Reactor, accepted: list[tuple[socket.socket, str]]) -> It
             sock.close()
 
 
+def family_of(stream: ByteStream) -> int:
+    assert isinstance(stream, socket.socket)
+    return stream.family
+
+
 def test_a_port_of_this_host_is_reached_over_a_unix_socket() -> None:
-    accepted: list[tuple[socket.socket, str]] = []
+    accepted: list[tuple[ByteStream, str]] = []
     with ManualReactor() as reactor, listening(reactor, accepted) as port:
         sock, is_connected = reach(port.address)
         with sock:
             reactor.run_until(lambda: bool(accepted))
             assert is_connected
-            assert sock.family == accepted[0][0].family == socket.AF_UNIX
+            assert sock.family == family_of(accepted[0][0]) == socket.AF_UNIX
             assert accepted[0][1] == "this host"
 
 
@@ -59,10 +65,10 @@ def test_where_the_unix_name_is_taken_tcp_is_left() -> None:
     with ManualReactor() as reactor, socket.socket(socket.AF_UNIX) as other, pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_port, "near_name", lambda address: f"\0flinkpy-test/{other.fileno()}")
         other.bind(f"\0flinkpy-test/{other.fileno()}")
-        accepted: list[tuple[socket.socket, str]] = []
+        accepted: list[tuple[ByteStream, str]] = []
         with listening(reactor, accepted) as port, socket.create_connection(port.address):
             reactor.run_until(lambda: bool(accepted))
-            assert accepted[0][0].family == socket.AF_INET
+            assert family_of(accepted[0][0]) == socket.AF_INET
 
 
 def test_a_port_that_is_taken_says_so() -> None:

@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from flinkpy.core.elements import (
     CheckpointBarrier,
+    CheckpointOptions,
     ColumnBatch,
     Element,
     EndOfData,
     EndOfPartition,
     LatencyMarker,
     RowBatch,
+    SavepointFormatType,
+    SnapshotType,
     Watermark,
     WatermarkStatus,
 )
@@ -63,10 +66,12 @@ def column_batches(draw: st.DrawFn) -> ColumnBatch:
     return ColumnBatch(data.slice(begin), None if stamps is None else np.array(stamps, dtype=np.int64))
 
 
+checkpoint_options = st.builds(CheckpointOptions, st.sampled_from(SnapshotType), st.none() | st.text(min_size=1, max_size=8),
+                               st.none() | st.integers(0, 2**63 - 1), st.sampled_from(SavepointFormatType))
 controls = st.one_of(
     st.builds(Watermark, int64), st.builds(WatermarkStatus, st.booleans()),
     st.builds(LatencyMarker, int64, st.text(max_size=8), st.integers(0, 2**32 - 1)),
-    st.builds(CheckpointBarrier, int64, int64, st.booleans(), st.booleans()), st.builds(EndOfData, st.booleans()), st.just(EndOfPartition()),
+    st.builds(CheckpointBarrier, int64, int64, checkpoint_options), st.builds(EndOfData, st.booleans()), st.just(EndOfPartition()),
 )
 elements = st.lists(st.one_of(row_batches(), column_batches(), controls), min_size=1, max_size=8)
 

@@ -273,8 +273,8 @@ def test_a_loop_that_was_held_up_still_waits_for_the_partition(consumer_at: str)
         assert records(end_reached(made, gate)) == [1] * 20
 
 
-def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer() -> None:
-    with cluster("a", "b") as made:
+def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer(caplog: pytest.LogCaptureFixture) -> None:
+    with cluster("a", "b") as made, caplog.at_level(logging.WARNING):
         errors: list[list[BaseException]] = [[], []]
         for i, told in enumerate(errors):
             made.gate("b", attempt("sink", i), [("a", attempt("source", i))], errors=told)
@@ -285,6 +285,7 @@ def test_a_lost_connection_is_told_to_every_gate_on_it_and_names_the_peer() -> N
             assert [type(error) for error in told] == [TaskExecutorLostError]
             assert "TaskExecutor a (127.0.0.1:" in str(told[0])
         assert made.services["b"].statistics().connections == 0
+        assert not caplog.text  # the gates' tasks tell it
 
 
 def test_a_producer_nobody_listens_at_is_lost() -> None:

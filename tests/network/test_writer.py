@@ -42,7 +42,7 @@ class Line:
         selector = make_selector(partitioning or (FORWARD if channels == 1 else REBALANCE), channels)
         self.writer = PartitionWriter(self.partition, selector, timeout_ms, CONFIG, self.reactor)
         self.gates = [SingleInputGate(f"gate {i}", self.errors.append) for i in range(channels)]
-        self.members = [LocalInputChannel(gate, 0) for gate in self.gates]
+        self.members = [LocalInputChannel(gate, 0, self.writer.key_of(number)) for number, gate in enumerate(self.gates)]
         for gate, member in zip(self.gates, self.members):
             gate.add_channel(member)
         if attached:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import CheckpointBarrier, ControlElement, LatencyMarker, RowBatch, Watermark, WatermarkStatus
 from flinkpy.operators.async_io.async_functions import AsyncFunction, AsyncFunctionDescriptor
 from flinkpy.operators.async_io.async_wait import AsyncWaitOperator
@@ -82,10 +83,13 @@ class AsyncHarness(ChainHarness):
     def __init__(
         self, function: AsyncFunction | Callable[[Any], Awaitable[Any]] = never_called, *, mode: AsyncFunctionDescriptor.OutputMode = ORDERED,
         capacity: int = 2, timeout: timedelta | int = 0, strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY, restored: SavedState | None = None,
+        policy: ErrorPolicy | None = None,
     ) -> None:
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
         self.loops: list[HandLoop] = []
         self.operator = AsyncWaitOperator(descriptor, self._create_loop)
+        if policy is not None:
+            self.operator.set_error_policy(policy)
         super().__init__(linear(self.operator), open_it=False)
         self.operator.initialize_state(restored)
         self.signals = 0

@@ -8,8 +8,9 @@ from typing import Any
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker, RowBatch, Watermark, WatermarkStatus
-from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
+from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.graph.partitioning import FORWARD
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.chain.operator_chain import OperatorChain
@@ -79,6 +80,24 @@ class RecordingWriter:
 
     def flush(self) -> None:
         self.flushes += 1
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        return []
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        return False
+
+    @property
+    def holds_ends(self) -> bool:
+        return False
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None: ...
+
+    def key_of(self, channel: int) -> ChannelKey:
+        return ChannelKey(IntermediateDataSetId("output"), 0, channel)
+
+    def restore(self, channel: int | None, element: Element) -> None:
+        self.elements.append(element)
 
     @property
     def values(self) -> list[Any]:

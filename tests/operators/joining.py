@@ -98,7 +98,8 @@ class Subtasks:
             if isinstance(step, int):
                 self.watermark(step)
             elif step[0] == "restart":
-                self.restart(step[1])
+                self.restart(step[1] % 3 + 1)
+                self.restart(step[1])  # a checkpoint may come before the watermark does
                 self.watermark(step[2])
             else:
                 self.push(*step)

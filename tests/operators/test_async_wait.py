@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from flinkpy.common.error_policy import ErrorPolicy
+from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import LatencyMarker, WatermarkStatus
 from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.async_io.async_functions import AsyncFunction
+from flinkpy.operators.async_io.async_wait import IN_FLIGHT
 from flinkpy.operators.async_io.retry import AsyncRetryStrategy
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.functions import RuntimeContext
@@ -322,3 +325,21 @@ def test_methods_declared_the_wrong_way_round_are_refused() -> None:
 def test_a_strategy_refuses_numbers_that_are_not_positive(arguments: Any) -> None:
     with pytest.raises(ProgramError, match="greater than zero"):
         AsyncRetryStrategy.fixed_delay(*arguments)
+
+
+def test_a_dead_letter_goes_out_when_its_results_would_and_is_part_of_no_checkpoint_before() -> None:
+    harness = AsyncHarness(mode=ORDERED, capacity=4, policy=ErrorPolicy.divert(OutputTag("dead")))
+    sides: list[Any] = []
+
+    def take(tag_id: str, batch: Any) -> None:
+        sides.extend(batch.values)
+
+    harness.operator.output.emit_side = take  # type: ignore[method-assign]
+    harness.push([1, 2])
+    harness.loop.fail(2, ValueError("no"))
+    assert sides == []
+    assert [value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()] == []
+    harness.snapshot()
+    assert [value for value, _ in harness.operator.context.operator_state.engine_list(IN_FLIGHT).get()] == [1, 2]  # both are called again
+    harness.loop.answer(1)
+    assert (harness.elements, [letter.record for letter in sides]) == ([1], [2])

@@ -375,7 +375,7 @@ def test_a_rescaled_operator_gives_what_one_gives_that_never_stopped(
         never_stopped.push(step, number)
         subtasks.push(step, number)
     saved = redistribute_all([operator.freeze_state(BARRIER).write() for operator in subtasks.operators], 128, after)
-    assert all(all(each) for each in saved)
+    assert all(each.operator for each in saved)
     rescaled = Subtasks(after, saved)
     for number, step in enumerate(then, len(first)):
         never_stopped.push(step, number)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.time import Duration
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import CheckpointBarrier, RowBatch, Watermark
@@ -28,6 +29,7 @@ from flinkpy.operators.functions import (
     RuntimeContext,
     TimeDomain,
 )
+from flinkpy.operators.guarding.with_policy import with_policy
 from flinkpy.operators.process.process_operators import (
     CoFlatMapOperator,
     CoMapOperator,
@@ -39,6 +41,7 @@ from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOper
 from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator, KeyedFlatMapOperator, KeyedMapOperator
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
 from flinkpy.state.descriptors import ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
+from flinkpy.state.heap.overlay import Overlay
 from flinkpy.state.saved_state import SavedState
 from flinkpy.state.ttl.config import StateTtlConfig
 from tests.operators.harness import ChainHarness, linear
@@ -74,6 +77,71 @@ def test_a_process_function_counts_per_key_and_goes_on_after_a_restore() -> None
     again = restarted(KeyedProcessOperator(Count(), FIRST), saved)
     again.push(["a3", "c1", "b2"])
     assert again.output == [("a", 3), ("c", 1), ("b", 2)]
+
+
+class Counted(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def map(self, value: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        return value[0], self.count.value()
+
+
+@pytest.mark.parametrize("policy", [ErrorPolicy.fail(), ErrorPolicy.retry(1)], ids=["no policy", "with a policy"])
+@pytest.mark.parametrize("fusion", [True, False])
+def test_state_of_a_keyed_map_is_a_plain_dict_again_some_batches_after_a_checkpoint(fusion: bool, policy: ErrorPolicy) -> None:
+    operator = KeyedMapOperator(Counted(), FIRST)
+    harness = ChainHarness(linear(with_policy(operator, policy, "op"), MapOperator(lambda value: value)), fusion=fusion)
+    harness.push(["a1", "b1"])
+    backend: Any = operator.backend
+    backend._copied_at_once = 0  # as if the state were large
+    frozen = operator.freeze_state(BARRIER)
+    harness.push(["a2", "c1"])
+    assert [type(layers.entries) for layers in backend._unsettled] == [Overlay]
+    del frozen
+    for _ in range(3):
+        harness.push(["b2"])
+    assert backend._unsettled == []
+    assert harness.output[-1] == ("b", 4)
+
+
+class CountedOfBoth(CoMapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def map1(self, value: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        return value[0], self.count.value()
+
+    def map2(self, value: Any) -> Any:
+        return self.map1(value)
+
+
+class CountedReduce(ReduceFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        self.count.update((self.count.value() or 0) + 1)
+        return value1[0], self.count.value()
+
+
+@pytest.mark.parametrize(("operator", "input_index", "calls"), [
+    (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 0, 5), (CoMapOperator(CountedOfBoth(), (FIRST, FIRST)), 1, 5),
+    (KeyedReduceOperator(CountedReduce(), FIRST), 0, 4)], ids=["co_map, first input", "co_map, second input", "reduce"])
+def test_so_is_that_of_other_functions_with_a_key(operator: Any, input_index: int, calls: int) -> None:
+    harness = ChainHarness(linear(operator, inputs=input_index + 1))
+    harness.push(["a1", "b1", "a2", "b2"])
+    operator.backend._copied_at_once = 0  # as if the state were large
+    frozen = operator.freeze_state(BARRIER)
+    harness.push(["a3", "c1"], input_index=input_index)
+    assert [type(layers.entries) for layers in operator.backend._unsettled] == [Overlay]
+    del frozen
+    for _ in range(3):
+        harness.push(["b3"], input_index=input_index)
+    assert operator.backend._unsettled == []
+    assert harness.output[-1] == ("b", calls)
 
 
 class Alarm(KeyedProcessFunction):

@@ -185,7 +185,8 @@ def test_keyed_and_operator_state_are_saved_together() -> None:
     operator = KeyedProcessOperator(SeenKeyed(), SELF)
     started(operator).push([7, 7])
     saved = operator.freeze_state(barrier()).write()
-    assert all(saved)
+    assert saved.keyed
+    assert saved.operator
     again = KeyedProcessOperator(SeenKeyed(), SELF)
     harness = started(again, saved)
     harness.push([7])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flinkpy.core.elements import Batch, RowBatch
+from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks import sink_port
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
@@ -116,6 +117,18 @@ def test_a_restored_sink_commits_again_and_its_writer_goes_on_with_its_state() -
     world.close()
 
 
+def test_state_that_no_writer_would_get_back_is_refused() -> None:
+    class Forgetful(Gathering):
+        restore_writer = Sink.restore_writer
+
+    world = SinkWorld(Forgetful())
+    world.barrier()  # there is none yet
+    world.feed(1)
+    with pytest.raises(ProgramError, match=r"define restore_writer\(self, context, states\) in Forgetful"):
+        world.barrier()
+    world.close()
+
+
 def test_state_of_writers_is_shared_out_to_another_number_of_subtasks() -> None:
     world = SinkWorld(Gathering(), 3)
     world.feed(3)
@@ -192,3 +205,16 @@ def test_a_sink_without_a_committer_and_without_state_saves_nothing() -> None:
 class PlainWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         pass
+
+
+def test_a_writer_that_prepares_none_is_told_what_to_return() -> None:
+    class Forgetful(Pairs):
+        def prepare_commit(self) -> Any:
+            return None
+
+    class Forgetting(Gathering):
+        def create_writer(self, context: OperatorContext) -> SinkWriter:
+            return Forgetful([])
+
+    with pytest.raises(Exception, match=r"Forgetful\.prepare_commit\(\) gives None; it must return committables in a list"):
+        SinkWorld(Forgetting()).barrier()

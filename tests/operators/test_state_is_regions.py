@@ -17,21 +17,27 @@ OPERATOR_STATE = "operator state"
 FROM_INPUT = "made from the types of the records that come"
 CONTEXT = "made once, before the first record"
 COUNT = "a count for people"
+BUILT = "set while the program is built"
 NOTHING = "nothing that a result depends on"
 BATCH = "in batch jobs only, which take no checkpoints"
 LOOP = "in loops only, which are refused with checkpoints"
 
 KEPT: dict[str, dict[str, str]] = {
-    "AlignedJoinOperator": {"_slices": REGION, "_fired_before": REGION, "_copies": FROM_INPUT},
-    "AsyncWaitOperator": {"_saved": OPERATOR_STATE, "_waiting": OPERATOR_STATE, "_begun": OPERATOR_STATE, "_finishing": NOTHING},
+    "AlignColumnsOperator": {"_evaluates": FROM_INPUT, "_result": FROM_INPUT},
+    "AlignedJoinOperator": {"_slices": REGION, "_fired_before": REGION, "_ahead": REGION, "_again": REGION, "_caught_up": REGION,
+                            "_frozen_before": NOTHING, "_copies": FROM_INPUT},
+    "AsyncWaitOperator": {"_saved": OPERATOR_STATE, "_waiting": OPERATOR_STATE, "_begun": OPERATOR_STATE, "_finishing": NOTHING,
+                          "error_policy": BUILT},
     "BatchKeyed": {"groups": BATCH},
     "BatchOperator": {"_end_of_time": BATCH, "_rest": BATCH},
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "DistinctRowsOperator": {"_firsts": REGION},
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},
-    "IntervalJoinOperator": {"_watermark": "the time of the input, which comes again", "_copies": FROM_INPUT, "_process": FROM_INPUT},
+    "IntervalJoinOperator": {"_buffers": REGION, "_watermark": "the time of the input, which comes again", "_copies": FROM_INPUT,
+                             "_process": FROM_INPUT},
     "IterationEntryOperator": {"_channel": LOOP},
     "IterationTailOperator": {"_channel": LOOP, "_records": LOOP},
     "KeyedAggregateOperator": {"_shape": FROM_INPUT, "_special": FROM_INPUT},
@@ -44,13 +50,14 @@ KEPT: dict[str, dict[str, str]] = {
     "KeyedFunctionOperator": {"_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedOperator": {"_loops": FROM_INPUT, "_select": FROM_INPUT, "pairs": FROM_INPUT},
     "KeyedReduceOperator": {"_careful": FROM_INPUT},
+    "LimitOperator": {"_left": OPERATOR_STATE},
     "LocalSliceOperator": {"_was_idle": NOTHING},
     "SelectColumnsOperator": {"_evaluates": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},
     "WindowJoinOperator": {"_call": FROM_INPUT, "_loops": FROM_INPUT},
     "WindowOperator": dict.fromkeys(("_assigner_context", "_contents", "_fast_path", "_firing", "_is_default", "_trigger", "_trigger_state",
-                                     "_window_state", "_windows"), CONTEXT),
+                                     "_window_state", "_windows"), CONTEXT) | {"error_policy": BUILT},
 }
 
 

@@ -21,6 +21,9 @@ from flinkpy.core.elements import (
     WatermarkStatus,
 )
 from flinkpy.core.errors import EngineError
+from flinkpy.core.ids import IntermediateDataSetId
+from flinkpy.graph.checkpoints import ChannelKey
+from flinkpy.network.channel_state import ElementLog
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
@@ -64,6 +67,16 @@ class ManualGate:
 
     def unblock(self, channel: int) -> None:
         self.blocked.discard(channel)
+
+    def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None: ...
+
+    def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
+        return None
+
+    def record(self, channel: int, log: ElementLog | None) -> None: ...
+
+    def source_of(self, channel: int) -> ChannelKey:
+        return ChannelKey(IntermediateDataSetId("input"), channel, 0)
 
     @property
     def finished(self) -> bool:

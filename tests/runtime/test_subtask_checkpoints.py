@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 
-from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.elements import CheckpointBarrier, CheckpointOptions, Element
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
-from flinkpy.graph.checkpoint_messages import CheckpointAborted, FromTask, SnapshotTaken
+from flinkpy.graph.checkpoint_messages import BeginCheckpoint, CheckpointAborted, FromTask, SnapshotFailed, SnapshotTaken
+from flinkpy.network.port import RecordWriter
 from flinkpy.operators.context import TaskInfo
+from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
+from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
+from flinkpy.state.keyed_snapshots import KeyedEntries
 from flinkpy.state.saved_state import FrozenState
+from flinkpy.testing.manual_reactor import ManualTimer
 from flinkpy.testing.simulation.simulated_file_store import SimulatedFileStore
 
 JOB = JobId("job")
@@ -26,16 +33,25 @@ class OneOperator:
 
     before_write: Callable[[], None] = lambda: None
     told: list[tuple[int, bool]] = field(default_factory=list)
+    freezes: bool = True
 
     def process_barrier(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> None:
         then(barrier)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> Mapping[OperatorId, FrozenState]:
+        if not self.freezes:
+            raise ProgramError("a lock cannot be copied")
         return {OperatorId("map"): FrozenState(keyed=self)}
 
     def write(self) -> bytes:
         self.before_write()
         return b"state"
+
+    def chunks(self) -> list[bytes]:
+        return [self.write()]
+
+    def entries(self) -> KeyedEntries:
+        raise NotImplementedError
 
     def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
         self.told.append((checkpoint_id, is_complete))
@@ -47,17 +63,49 @@ class Setting:
     operator: OneOperator = field(default_factory=OneOperator)
     said: list[FromTask] = field(default_factory=list)
     io: list[Callable[[], None]] = field(default_factory=list)
+    outputs: OutputBarriers | None = None
 
     def __post_init__(self) -> None:
         storage = FileCheckpointStorage("store://checkpoints", JOB, 0, stores=lambda location: self.files)
         self.checkpoints = SubtaskCheckpoints(
             TASK, self.operator, lambda: storage, self.io.append, self.said.append,
-            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None)
+            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None, outputs=self.outputs)
 
 
 @pytest.fixture
 def setting() -> Setting:
     return Setting()
+
+
+class Writer:
+    """Of a task that has written the end of its partition."""
+
+    def __init__(self, holds_ends: bool) -> None:
+        self.holds_ends = holds_ends
+
+    def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None: ...
+
+    def overtake(self, checkpoint_id: int) -> list[list[Element]]:
+        return []
+
+
+@pytest.mark.parametrize(("holds_ends", "timeout_ms", "takes_part"), [(True, 0, True), (False, 0, False), (True, 100, False), (True, None, False)])
+def test_behind_the_end_of_its_output_a_task_takes_part_only_if_its_barrier_comes_before_the_end_everywhere(
+    holds_ends: bool, timeout_ms: int | None, takes_part: bool,
+) -> None:
+    timing = TaskTiming(lambda: 10, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action))
+    setting = Setting(outputs=OutputBarriers([cast(RecordWriter, Writer(holds_ends))], timing))
+    setting.checkpoints.close()
+    setting.checkpoints.handle_message(BeginCheckpoint(1, 0, CheckpointOptions(alignment_timeout_ms=timeout_ms)))
+    assert bool(setting.io) is takes_part
+
+
+def test_if_state_cannot_be_frozen_nothing_in_flight_is_gathered_any_more(setting: Setting) -> None:
+    abandoned: list[bool] = []
+    setting.operator.freezes = False
+    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 0), ChannelRecording(1, True, lambda: abandoned.append(True)))
+    assert abandoned == [True]
+    assert [type(message) for message in setting.said] == [SnapshotFailed]
 
 
 def test_what_is_written_is_told(setting: Setting) -> None:

@@ -21,7 +21,7 @@ from tests.runtime.harness import JOURNAL, JournalOperator, JournalSource, Journ
 
 WELL = [
     "CREATE_CHAIN", "SETUP", "CONNECT_INPUT", "INITIALIZE_STATE", "OPEN", "RUN",
-    "FINISH", "QUIESCE_TIMERS", "FLUSH_OUTPUTS", "CLOSE_OPERATORS", "CLEAN_UP",
+    "FINISH", "QUIESCE_TIMERS", "AWAIT_CHECKPOINT", "FLUSH_OUTPUTS", "CLOSE_OPERATORS", "CLEAN_UP",
 ]
 
 

@@ -19,6 +19,7 @@ from flinkpy.scheduler.protocol import (
     Command,
     DeployTasks,
     DiscardCheckpoint,
+    DiscardSharedFiles,
     Event,
     JobStateChanged,
     ReleaseResults,
@@ -30,6 +31,7 @@ from flinkpy.scheduler.protocol import (
     SlotAssigned,
     SlotLost,
     SlotRequestFailed,
+    SnapshotEnded,
     TaskStateChanged,
     TimerFired,
     TriggerCheckpoint,
@@ -80,7 +82,8 @@ class World:
         """Gives the scheduler an event, carries its commands out, and checks everything."""
         commands = self.scheduler.handle(event, self.now)
         for command in commands:
-            assert not self._is_over() or isinstance(command, (ReleaseSlot, DiscardCheckpoint)), f"{command} after the end"
+            ends = isinstance(command, (ReleaseSlot, DiscardCheckpoint, DiscardSharedFiles, SnapshotEnded))
+            assert ends or not self._is_over(), f"{command} after the end"
             self._carry_out(command)
         self.scheduler.check_invariants()
         self.checkpoints.check_retained(self.states[-1] if self._is_over() else None)
@@ -118,10 +121,10 @@ class World:
             self.ended[attempt_id] = S.FAILED
         return self.send(SlotLost(allocation_id, error or TaskExecutorLostError("the TaskExecutor died")))
 
-    def restore(self, checkpoint: CompletedCheckpoint, claim: bool = False) -> list[Command]:
+    def restore(self, checkpoint: CompletedCheckpoint, claim: bool = False, is_own: bool = False) -> list[Command]:
         """The job is to begin with that checkpoint."""
-        self.checkpoints.restore(checkpoint, claim)
-        return self.send(RestoreFrom(checkpoint, claim=claim))
+        self.checkpoints.restore(checkpoint, claim, is_own)
+        return self.send(RestoreFrom(checkpoint, claim=claim, is_own=is_own))
 
     def answer(self, event: Event) -> list[Command]:
         """A message about a checkpoint arrives."""
@@ -208,6 +211,8 @@ class World:
         elif isinstance(command, JobStateChanged):
             self.states.append(command.state)
             self.error = command.error
+        elif isinstance(command, SnapshotEnded):
+            self.checkpoints.answer_request(command, self.states[-1] if self.states else None)
         elif isinstance(command, ReleaseResults):
             assert not set(command.attempt_ids) & set(self.tasks), "released while running"
         else:

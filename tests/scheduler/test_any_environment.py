@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.core.elements import CheckpointOptions, SnapshotType
 from flinkpy.core.errors import PartitionNotFoundError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.checkpointing import CheckpointRetention, CheckpointSettings
@@ -20,12 +21,14 @@ from flinkpy.scheduler.protocol import (
     CancelJob,
     CheckpointAcknowledged,
     CheckpointDeclined,
+    CheckpointDiscarded,
     CheckpointStored,
     CheckpointStoreFailed,
     DeploymentRejected,
     Event,
     FailJob,
     SlotAssigned,
+    SnapshotRequested,
     StartScheduling,
     TaskStateChanged,
 )
@@ -53,7 +56,7 @@ def jobs(draw: st.DrawFn, kinds: Sequence[ResultPartitionType] = tuple(ResultPar
 checkpoint_settings = st.builds(
     CheckpointSettings, interval_s=st.just(10.0), min_pause_s=st.sampled_from([0.0, 3.0]), timeout_s=st.sampled_from([5.0, 600.0]),
     max_concurrent=st.integers(1, 3), tolerable_failures=st.integers(0, 2), retention=st.sampled_from(CheckpointRetention),
-    retained=st.integers(1, 3))
+    retained=st.integers(1, 3), incremental=st.booleans())
 configs = st.builds(SchedulerConfig, strategy=st.sampled_from(KINDS), restart=st.sampled_from(["none", "fixed-delay", "exponential-delay"]),
                     attempts=st.integers(0, 3), exp_attempts=st.integers(0, 3), checkpoints=checkpoint_settings)
 
@@ -102,6 +105,10 @@ def _happen(world: World, data: st.DataObject) -> None:
 def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
     """Something about checkpoints arrives, or does not: mostly in order, but also late, twice, or never."""
     ledger = world.checkpoints
+    if data.draw(st.integers(0, 15)) == 0:
+        kind, number = data.draw(st.sampled_from(SnapshotType)), len(ledger.asked) + len(ledger.answered)
+        target = f"savepoints/{number}" if kind.is_savepoint else None
+        world.answer(SnapshotRequested(f"request {number}", CheckpointOptions(kind, target)))
     possible = ["due"] * 2 * (CheckpointSchedule.DUE in world.timers) + ["expire"] * (CheckpointCoordinator.TIMEOUT in world.timers)
     possible += (["answer"] * 8 + ["other answer", "lose", "decline", "store fails"]) * bool(ledger.answers) + ["again"] * bool(ledger.past)
     what = data.draw(st.sampled_from(possible)) if possible else "nothing"
@@ -112,7 +119,9 @@ def _happen_to_checkpoints(world: World, data: st.DataObject) -> None:
     elif what in ("other answer", "again"):
         world.answer(data.draw(st.sampled_from(ledger.answers if what == "other answer" else ledger.past)))
     elif what == "lose":
-        ledger.lose(data.draw(st.sampled_from(ledger.answers)))
+        answer = data.draw(st.sampled_from(ledger.answers))
+        if not isinstance(answer, CheckpointDiscarded):
+            ledger.lose(answer)
     elif what in ("decline", "store fails"):
         answer = data.draw(st.sampled_from(ledger.answers))
         if isinstance(answer, CheckpointAcknowledged) and what == "decline":
@@ -143,8 +152,9 @@ def test_checkpoints_end_well_whatever_happens(
 
     assert world.scheduler.checkpoints.pending == {}
     summary, ledger = world.scheduler.details().checkpoints, world.checkpoints
-    assert summary.completed + summary.failed == len(ledger.participants)
-    assert (summary.completed, summary.in_progress) == (len(ledger.complete) - (begins == "claimed"), 0)
+    assert summary.completed + summary.failed == len(ledger.participants.keys() - ledger.savepoints.keys())
+    assert (summary.completed, summary.in_progress) == (len(ledger.complete.keys() - ledger.savepoints.keys()) - (begins == "claimed"), 0)
+    assert ledger.asked == {}, "somebody is not answered"
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])

@@ -248,7 +248,7 @@ def test_a_task_ends_at_once_only_if_all_its_operators_had_finished() -> None:
     done, more = (OperatorCheckpoint(name, 1, 128, finished=finished) for name, finished in (("A", frozenset({0})), ("B", frozenset[int]())))
     graph, operators = pipeline(1), (OperatorInfo(OperatorId("a"), "A"), OperatorInfo(OperatorId("b"), "B"))
     vertex = replace(graph.vertices[0], operators=operators)
-    finished = [task_restore(CompletedCheckpoint(1, 0, dict(zip("ab", states, strict=False))), vertex).finished  # type: ignore[arg-type]
+    finished = [task_restore(CompletedCheckpoint(1, 0, dict(zip("ab", states, strict=False))), vertex, graph).finished  # type: ignore[arg-type]
                 for states in ((done, done), (done, more), (done,), ())]
     assert finished == [True, False, False, False]
 
@@ -357,7 +357,7 @@ def test_a_restart_begins_with_the_newest_complete_checkpoint() -> None:
     assert restored(world) == {2}
     task = world.tasks[world.attempt("B", 1)].descriptor
     assert task.restore is not None
-    assert [state.keyed for state in task.restore.operators[OperatorId("b")].subtasks] == [handle("chk-2/B0#0"), handle("chk-2/B1#0")]
+    assert [state.keyed for state in task.restore.operators[OperatorId("b")].subtasks] == [None, handle("chk-2/B1#0")]
 
 
 def test_the_next_restart_begins_with_the_next_checkpoint() -> None:
@@ -399,6 +399,62 @@ def test_a_checkpoint_that_is_stored_after_a_failover_began_does_not_count() -> 
     assert told(acknowledge(world)) == []
     restart(world)
     assert restored(world) == {None}
+
+
+def being_stored(world: World) -> None:
+    """Checkpoint 1 is acknowledged by all, and its manifest is being written."""
+    world.fire(DUE)
+    while not isinstance(world.checkpoints.answers[0], CheckpointStored):
+        world.answer(world.checkpoints.answers[0])
+
+
+def is_cancelled(world: World) -> None:
+    while any(task.cancelled for task in world.tasks.values()):
+        world.progress(next(each for each, task in world.tasks.items() if task.cancelled))
+
+
+def test_a_failover_waits_until_a_checkpoint_that_was_being_stored_is_gone() -> None:
+    """Otherwise a JobManager that takes over starts from it, and tasks may have cleared away what their sinks had prepared for it."""
+    world = running(pipeline(1))
+    being_stored(world)
+    world.fail(world.attempt("A", 0))
+    is_cancelled(world)
+    world.fire("restart-1")
+    stored, discarded = world.checkpoints.answers
+    world.answer(stored)
+    assert (world.states[-1], world.requests) == (J.RESTARTING, {})
+    world.answer(discarded)
+    assert world.states[-1] is J.RUNNING
+
+
+def test_a_failover_waits_for_a_checkpoint_that_was_given_up_long_before() -> None:
+    world = running(pipeline(1), settings(tolerable_failures=5))
+    being_stored(world)
+    world.fire(TIMEOUT)
+    world.fail(world.attempt("A", 0))
+    is_cancelled(world)
+    world.fire("restart-1")
+    assert world.states[-2:] == [J.RUNNING, J.RESTARTING]
+    acknowledge(world)
+    assert world.states[-1] is J.RUNNING
+
+
+def test_a_failover_does_not_wait_for_a_checkpoint_that_nobody_can_find() -> None:
+    world = running(pipeline(1))
+    world.fire(DUE)
+    world.answer(world.checkpoints.answers[1])
+    world.fail(world.attempt("A", 0))
+    is_cancelled(world)
+    world.fire("restart-1")
+    assert world.scheduler.state is J.RUNNING
+
+
+def test_a_job_is_cancelled_whatever_becomes_of_the_checkpoint_that_was_being_stored() -> None:
+    world = running(pipeline(1))
+    being_stored(world)
+    world.send(CancelJob())
+    is_cancelled(world)
+    assert world.scheduler.state is J.CANCELED
 
 
 def test_where_one_strand_restarts_its_readers_are_reset_and_the_enumerator_is_not() -> None:
@@ -444,6 +500,18 @@ def test_a_checkpoint_that_the_job_claims_is_released_like_its_own() -> None:
     assert told(acknowledge(world)) == ["discard 7", "complete 8: A0#0 B0#0"]
 
 
+@pytest.mark.parametrize(("generation", "restored_id", "first"), [(1, None, 2001), (3, None, 4001), (1, 7, 2001), (1, 2500, 4001), (2, 1004, 4001)])
+def test_a_job_master_that_took_the_job_over_uses_no_number_again(generation: int, restored_id: int | None, first: int) -> None:
+    graph = pipeline(1)
+    world = World.of(graph, replace(settings(), generation=generation))
+    if restored_id is not None:
+        world.restore(earlier_checkpoint(graph, restored_id), is_own=True)
+    world.send(StartScheduling())
+    world.grant_all()
+    world.run_to(S.RUNNING)
+    assert f"trigger {first}: A0#{generation}000000" in told(world.fire(DUE))
+
+
 @pytest.mark.parametrize(("allowed", "state"), [(False, J.FAILED), (True, J.RUNNING)])
 def test_state_of_operators_that_are_gone_is_refused_unless_that_is_allowed(allowed: bool, state: JobState) -> None:
     checkpoint = earlier_checkpoint(job({"A": 1, "X": 1}, ("A", "X", POINTWISE, PIPELINED)))
@@ -455,6 +523,23 @@ def test_state_of_operators_that_are_gone_is_refused_unless_that_is_allowed(allo
     if not allowed:
         assert isinstance(world.error, SavepointRestoreError)
         assert "operators that the job does not have: 'X'" in str(world.error)
+
+
+@pytest.mark.parametrize(("before", "now", "state"), [
+    ("string", "number", J.FAILED), ("string", "string", J.RUNNING), (None, "number", J.RUNNING), ("string", None, J.RUNNING)])
+def test_state_by_key_is_refused_where_the_type_of_keys_has_changed(before: str | None, now: str | None, state: JobState) -> None:
+    graph = pipeline(1)
+    checkpoint, b = earlier_checkpoint(graph), OperatorId("b")
+    checkpoint = replace(checkpoint, operators={**checkpoint.operators, b: replace(checkpoint.operators[b], key_kind=before, uid="sums")})
+    for vertex in graph.vertices:
+        vertex.operators = tuple(replace(each, key_kind=now) for each in vertex.operators)
+    world = World.of(graph, settings())
+    world.restore(checkpoint)
+    world.send(StartScheduling())
+    assert world.scheduler.state is state
+    if state is J.FAILED:
+        assert "the type of keys has changed" in str(world.error)
+        assert "'B' (uid 'sums') (from string to number)" in str(world.error)
 
 
 def test_state_by_key_is_refused_where_the_max_parallelism_has_changed() -> None:

@@ -61,3 +61,12 @@ def test_a_job_with_checkpoints_restarts_unless_it_says_otherwise() -> None:
 def test_what_cannot_be_is_refused_by_name(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         SchedulerConfig.of(values)
+
+
+def test_a_job_whose_worker_was_lost_restarts_at_once_unless_it_had_failed_a_moment_before() -> None:
+    strategy = SchedulerConfig.of({"restart-strategy.type": "exponential-delay"}).restart_strategy()
+    losses = [strategy.on_failure(at, worker_lost=True) for at in (0.0, 5.0, 30.0, 31.0, 32.0, 60.0)]
+    assert losses == [0.05, 0.05, 0.05, 1.0, 1.5, 0.05]
+    assert strategy.on_failure(100.0) == 1.5 * 1.5
+    chosen = SchedulerConfig.of({"restart-strategy.type": "exponential-delay", "restart-strategy.exponential-delay.initial-backoff": "2 s"})
+    assert chosen.restart_strategy().on_failure(0.0, worker_lost=True) == 2.0

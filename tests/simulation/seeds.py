@@ -12,6 +12,19 @@ REGRESSIONS: dict[int, str] = {
     64: "co-located vertices with a blocking exchange between them made one region, which waited for its own result",
     88: "static workers that came while others were being started: only workers the manager starts itself count against slots.max",
     158: "the same, with doubted slots",
+    316: "the store failed when a JobMaster asked who leads, and at the job's end all its files stayed",
+    356: "a TaskExecutor waited for ever to tell a JobMaster of its predecessor's task, and that JobMaster had ended",
+    716: "workers of the ResourceManager before came when others had been started in their place: more than slots.max",
     1255: "a task had finished, and its thread for files wrote while the JobMaster removed what was left",
     4033: "a doubled slot request made a connection anew, and a late submission started a task on it before its JobMaster had answered",
+}
+
+# Seeds of real programs (``--programs``): the tests play so many from 0 on, and those that once found something
+PROGRAM_SEEDS = 100
+PROGRAM_REGRESSIONS: dict[int, str] = {
+    8: "a job ended while its cancellation was being kept, and who had cancelled it was told that there is no such job",
+    391: "the same",
+    835: "a checkpoint was taken before a source's second reader had registered: after it, its split was read too late for its event time",
+    228: "a job with its own checkpoints in memory claimed a savepoint, and never deleted it",
+    749: "a cancelled job that another JobMaster took over ended before its checkpoints were read, and those to be kept were deleted",
 }

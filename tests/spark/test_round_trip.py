@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flinkpy.common import Types, WatermarkStrategy
+from flinkpy.connectors.ray.object_store import Store
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.table.expressions import col
+from tests.checkpoints.paced import PacedSource
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
 
@@ -142,6 +147,27 @@ def test_a_sink_of_one_s_own_gives_its_frame_after_the_job_and_not_before(spark:
         sink.dataframe(spark)
     env.execute()
     assert sink.dataframe(spark).count() == 5
+
+
+def test_a_job_with_checkpoints_shows_spark_what_each_has_and_each_record_once_after_a_failure(spark: Any, tmp_path: Path) -> None:
+    from flinkpy.spark import spark_sink
+
+    def fragile(n: int) -> tuple[int]:
+        if n == 205 and not (tmp_path / "failed").exists():
+            (tmp_path / "failed").touch()
+            raise ValueError("once")
+        return n,
+
+    env, sink = environment(1).enable_checkpointing(20), spark_sink()
+    numbers = env.from_source(PacedSource([(n, n) for n in range(400)]), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.map(fragile, Types.ROW_NAMED(["n"], [Types.LONG()])).select("n").sink_to(sink)
+    job = env.execute_async("numbers")
+    eventually(lambda: bool(Store(sink.keeper).committed_blocks()))
+    seen = sink.dataframe(spark).count()
+    job.get_job_execution_result().result(120)
+    assert (tmp_path / "failed").exists()
+    assert 0 < seen <= 400
+    assert sorted(row.n for row in sink.dataframe(spark).collect()) == list(range(400))
 
 
 def test_types_spark_does_not_have_become_ones_that_hold_their_values(spark: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.keys import key_group
 from flinkpy.state.heap import number_table
 from flinkpy.state.heap.batch_view import ABSENT
@@ -82,11 +83,11 @@ def test_it_is_a_dict(kind: type, few: int, data: st.DataObject) -> None:
 def test_its_entries_by_group_are_in_the_group_of_their_key(keys: set[int], max_parallelism: int, key_at: int) -> None:
     table = NumberTable(int)
     table.store(dict.fromkeys(keys, 5))
-    by_group = table.by_group(max_parallelism, key_at)
-    found = {group: by_group.entries(group) for group in by_group.groups}
+    by_group = table.freeze().by_group(max_parallelism, key_at, Turns())
+    found = {group: by_group.entries(group, Turns()) for group in by_group.groups}
     assert all(key_group(key, max_parallelism) == group and pairs for group, pairs in found.items() for key, _ in pairs)
     assert sorted(itertools.chain.from_iterable(found.values())) == sorted((key, (5, key) if key_at else (key, 5)) for key in keys)
-    assert max_parallelism > 128 or all(by_group.entries(group) == [] for group in set(range(max_parallelism)) - set(found))
+    assert max_parallelism > 128 or all(by_group.entries(group, Turns()) == [] for group in set(range(max_parallelism)) - set(found))
 
 
 def colliding(count: int) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, cast
 
 import pytest
@@ -215,3 +216,16 @@ def test_a_backend_says_what_it_holds() -> None:
     assert repr(heap) == f"<{type(heap).__name__} of key groups 64-127: value: 3, list: 0, map: 0, reducing: 0, aggregating: 0>"
     heap.close()
     assert heap.statistics.keys == {}
+
+
+def test_a_value_that_cannot_be_saved_is_told_with_the_type_that_is_at_fault() -> None:
+    made = backend()
+    made.current.key = "a"
+    state: Any = made.state(ValueStateDescriptor("held", Types.PICKLED_BYTE_ARRAY()))
+
+    def keep_and_save() -> None:
+        state.update([threading.Lock()])  # is refused by the heap, which copies it
+        made.freeze().write()
+
+    with pytest.raises((TypeError, ProgramError), match=r"cannot be (kept in state|saved): .*_thread\.lock"):
+        keep_and_save()

@@ -19,7 +19,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flinkpy.columns.expressions import AggregateCall, col
+from flinkpy.columns.aggregate_plan import AggregateCall
+from flinkpy.columns.expressions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
 from flinkpy.core.keys import channel_of_key_group
 from flinkpy.network.partitioning.column_hashes import key_hashes

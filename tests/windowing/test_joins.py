@@ -395,3 +395,16 @@ def test_sessions_of_both_streams_are_joined_in_the_general_form() -> None:
     of.run([MAX_TIMESTAMP])
     assert names(of) == ["l1 r5", "l1 r9"]
     assert {stamp for _, stamp in of.output.main} == {13}
+
+
+def test_a_record_that_comes_before_the_first_watermark_after_a_restore_is_joined_although_another_checkpoint_comes_first() -> None:
+    of = joined(TUMBLING, lateness=20)
+    of.run([(0, [(("a", 1), 5)]), (1, [(("a", 2), 5)]), 15])
+    of.restart(1)
+    of.push(1, [(("a", 3), 6)])
+    of.restart(2)
+    of.output.main.clear()
+    assert of.run([9, 12]).main == [((("a", 1), ("a", 2)), 9), ((("a", 1), ("a", 3)), 9)]
+    of.restart(1)
+    of.output.main.clear()
+    assert of.run([12, 19]).main == []

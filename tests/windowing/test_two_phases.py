@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkpy.aggregates.of_records import OF_RECORDS
-from flinkpy.columns.expressions import aggregate_calls
+from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.table.expressions import col

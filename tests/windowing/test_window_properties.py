@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.side_outputs import OutputTag
+from flinkpy.core.clock import Turns
 from flinkpy.windowing.assigners import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -282,7 +283,7 @@ def test_timers_are_a_set_that_gives_up_what_is_due_in_order(steps: list[Any]) -
         assert len(timers) == len(model)
         assert timers.next_moment() == min((each[0] for each in model), default=None)
     again = WindowTimers()
-    again.restore(timers.by_key())
+    again.restore(timers.freeze()(Turns()))
     assert set(again.due(10**6)) == model
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Mapping
@@ -26,8 +27,17 @@ import ray
 
 from flinkpy import __version__
 from flinkpy.actors.gateways import ClusterOverview, DispatcherGateway
-from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host, start_process_ahead
-from flinkpy.cluster.client import ClientConfig, ClusterClient
+from flinkpy.actors.rpc.ray_service import (
+    NAMESPACE,
+    JobManagerProcess,
+    RayHost,
+    RayRpcService,
+    find_host,
+    living_hosts,
+    start_host,
+    start_process_ahead,
+)
+from flinkpy.cluster.client import ClientConfig, ClusterClient, Leaders
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
 from flinkpy.cluster.installation import fingerprint
@@ -35,19 +45,31 @@ from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.ray_connection import connect_ray
 from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
-from flinkpy.cluster.ray.workers import first_line, set_up_job_manager
+from flinkpy.cluster.ray.workers import JobManagerSetup, first_line
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.connectors.ray.stored_pieces import handed_over
-from flinkpy.core.errors import ConfigurationError, FlinkpyError, ResourceUnavailableError
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import (
+    ConfigurationError,
+    FencingError,
+    FlinkpyError,
+    RecipientUnreachableError,
+    ResourceUnavailableError,
+    RpcTimeoutError,
+)
+from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
+from flinkpy.core.options.high_availability import CLIENT_TIMEOUT, HighAvailability, is_highly_available
 from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.locations import absolute
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0  # for a program's own cluster when the program ends
 LOOK_TIMEOUT_S = 3.0
+LOOK_PAUSE_S = 0.2
 WHO_HOLDS_SLOTS = "`flinkpy list` shows the jobs that hold slots, `ray status` who else holds CPUs"
 _PREFIX = "jobmanager-"
 
@@ -69,7 +91,7 @@ class SessionKey:
         return f"flinkpy {'application' if self.is_application else 'session'} {self.cluster_id!r}"
 
 
-class RaySession:
+class RaySession(Leaders):
     """A session or application on Ray, as one client process sees it."""
 
     def __init__(self, key: SessionKey, host: RayHost, configuration: Mapping[str, Any], timeout_s: float | None = None) -> None:
@@ -79,22 +101,43 @@ class RaySession:
         self.service = RayRpcService(f"client-{ids.hex(8)}", namespace=NAMESPACE, config=config.rpc, ids=ids)
         gone, anew = f"the {key.label} on Ray is gone: ", "(`ray status` tells); run the program again to start anew"
         self._config = ClientConfig(config.rpc.ask_timeout.total_seconds(), f"{gone}its JobManager died, or Ray ended {anew}",
-                                    ends_with_program=key.is_application, reached_by=_named(configuration))
+                                    ends_with_program=key.is_application, reached_by=_named(configuration),
+                                    patience_s=read(configuration, CLIENT_TIMEOUT).total_seconds())
         address = ray.get_runtime_context().gcs_address
         self.ray_head = RayHead(address, f"{gone}no Ray answers at {address} any more {anew}")
         answer_s = timeout_s or self._config.ask_timeout_s
         try:
-            self.info: SessionInfo = self.service.connect(None, f"{key.process}/session", SessionGateway).result(answer_s).describe().result(answer_s)
-            address, token = self.info.dispatcher
-            self.dispatcher = self.service.connect(None, address or f"{key.process}/dispatcher", DispatcherGateway, token).result(answer_s)
+            self.info: SessionInfo = self._describe().result(answer_s)
+            self.dispatcher = self._connect(self.info).result(answer_s)
         except FlinkpyError:
             self.close()
             raise
 
+    def _describe(self) -> Future[SessionInfo]:
+        return self.service.connect(None, f"{self.key.process}/session", SessionGateway).compose(lambda session: session.describe())
+
+    def _connect(self, info: SessionInfo) -> Future[DispatcherGateway]:
+        address, token = info.dispatcher
+        return self.service.connect(None, address or f"{self.key.process}/dispatcher", DispatcherGateway, token)
+
+    # -- a JobManager that comes back -----------------------------------------------------------------------------------------
+
+    @property
+    def may_come_back(self) -> bool:
+        # Looking a name up where Ray has ended would start another Ray
+        return is_highly_available(self.info.options) and ray.is_initialized() and find_host(self.key.process) is not None
+
+    def find_leader(self) -> Future[DispatcherGateway]:
+        return self._describe().compose(self._connect).then(self._found)
+
+    def _found(self, dispatcher: DispatcherGateway) -> DispatcherGateway:
+        self.dispatcher = dispatcher
+        return dispatcher
+
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         make_output = partial(make_printer, ray.util.get_node_ip_address(), configuration) if output_wanted(configuration) else None
         return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
-                             prepare=partial(prepared, configuration), make_output=make_output, check=self.ray_head.check)
+                             prepare=partial(prepared, configuration), make_output=make_output, check=self.ray_head.check, leaders=self)
 
     def close(self) -> None:
         """Closes the client's side only."""
@@ -166,8 +209,7 @@ class RunningCluster:
 def running_clusters(configuration: Mapping[str, Any]) -> list[RunningCluster]:
     """Returns all sessions and applications on this Ray cluster, sorted by name."""
     connect_ray(configuration, start=False)
-    actors = ray.util.list_named_actors(all_namespaces=True)
-    names = sorted(actor["name"].removeprefix(_PREFIX) for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(_PREFIX))
+    names = sorted(host.removeprefix(_PREFIX) for host in living_hosts() if host.startswith(_PREFIX))
     return [_looked_at(name, configuration) for name in names]
 
 
@@ -197,7 +239,8 @@ def stop_session(configuration: Mapping[str, Any]) -> bool:
         session.dispatcher.shut_down_cluster().result(STOP_TIMEOUT_S)
         host.stop().result(STOP_TIMEOUT_S)
     except FlinkpyError:
-        host.kill()
+        pass
+    host.kill()  # in any case: an actor that was out of reach for a moment passes for one that has ended
     with _LOCK:
         _forget(key.cluster_id)
     return True
@@ -262,12 +305,19 @@ def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGrap
     """Starts the cluster's actor. Two clients that start a session at the same time get the same one. Ray ends an
     application with this process. If the job is known, its first worker starts at the same time."""
     first_slot = with_resources(configuration, job_graph).vertices[0].resources if job_graph is not None else None
+    high_availability = HighAvailability.of(configuration, key.cluster_id)
     options: dict[str, Any] = {"num_cpus": 0}
     if not key.is_application:
         options |= {"lifetime": "detached", "get_if_exists": True}
+    if high_availability is not None:
+        high_availability = replace(high_availability, storage_dir=absolute(high_availability.storage_dir))
+        options["max_restarts"] = -1
     try:
-        setup = partial(set_up_job_manager, session_options(configuration), key.is_application, first_slot)
-        host = start_host(key.process, setup, namespace=NAMESPACE, config=SessionConfig.of(configuration).rpc, options=options)
+        setup = JobManagerSetup(
+            key.cluster_id, session_options(configuration), key.is_application, first_slot, high_availability, secrets.token_bytes(32),
+            secrets.token_hex(4))
+        host = start_host(
+            key.process, setup, namespace=NAMESPACE, config=SessionConfig.of(configuration).rpc, options=options, kind=JobManagerProcess)
         if job_graph is not None:
             start_process_ahead()  # for the first worker, at the same time as the JobManager's
         host.ready().result(START_TIMEOUT_S)
@@ -280,12 +330,23 @@ def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGrap
 
 def _connected(key: SessionKey, host: RayHost, configuration: Mapping[str, Any]) -> RaySession:
     try:
-        return RaySession(key, host, configuration)
+        return _connected_in_time(key, host, configuration, SYSTEM_CLOCK.monotonic() + read(configuration, CLIENT_TIMEOUT).total_seconds())
     except FlinkpyError as error:
         raise ResourceUnavailableError(
             f"the {key.label} on Ray does not answer ({first_line(error)}); if it was started by another version of flinkpy, "
             f"or hangs, `flinkpy session stop {key.cluster_id}` ends it"
         ) from error
+
+
+def _connected_in_time(key: SessionKey, host: RayHost, configuration: Mapping[str, Any], end: float) -> RaySession:
+    """Repeats while Ray starts the JobManager again, and while it is too busy to answer."""
+    while True:
+        try:
+            return RaySession(key, host, configuration)
+        except (RecipientUnreachableError, FencingError, RpcTimeoutError):
+            if SYSTEM_CLOCK.monotonic() > end or find_host(key.process) is None:
+                raise
+        threading.Event().wait(LOOK_PAUSE_S)
 
 
 def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool) -> RaySession:

@@ -13,30 +13,34 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import secrets
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
 
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
-from flinkpy.actors.rpc.leadership import FixedLeader, LeaderRetrievalService, StandaloneLeadership, first_leader
-from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, start_host
+from flinkpy.actors.rpc.leadership import FixedLeader, LeaderInformation, LeaderRetrievalService, StandaloneLeadership, first_leader
+from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, TaskExecutorProcess, find_host, living_hosts, start_host
+from flinkpy.cluster.leader_finder import LeaderFinder
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
 from flinkpy.connectors.ray.block_keeper import TAKE_BLOCK
 from flinkpy.connectors.ray.object_store import take_block
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.ids import ResourceId
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
+from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.schema import read
 from flinkpy.graph.resources import ResourceProfile
 
 if TYPE_CHECKING:
+    from flinkpy.actors.job_store import Inheritance
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.cluster.job_manager import JobManager
 
@@ -57,13 +61,14 @@ tenth of a worker's time."""
 
 
 class RayWorkerDriver:
-    """Starts TaskExecutors as child actors of the JobManager: Ray ends them when it dies."""
+    """Starts TaskExecutors as child actors of the JobManager: Ray ends them when it dies. Those of a highly available
+    JobManager outlive it, and end when it is gone for good; it gives no ``resource_manager``, and its workers ask its
+    process who leads. ``secret`` is that of the session's data connections, ``session_id`` tells it from others of its name."""
 
-    def __init__(self, service: RayRpcService, resource_manager: LeaderRetrievalService, config: SessionConfig, network: NetworkConfig,
-                 bind_host: str | None) -> None:
+    def __init__(self, service: RayRpcService, resource_manager: LeaderRetrievalService | None, config: SessionConfig, network: NetworkConfig,
+                 bind_host: str | None, secret: bytes, session_id: str) -> None:
         self._service, self._resource_manager, self._config = service, resource_manager, config
-        self._network, self._bind_host = network, bind_host
-        self._secret = secrets.token_bytes(32)  # of this session's data connections
+        self._network, self._bind_host, self._secret, self._session_id = network, bind_host, secret, session_id
         self._workers: dict[ResourceId, RayHost] = {}
         self._environments: dict[ResourceId, str] = {}  # of workers that need packages
         self._keeping = False
@@ -76,8 +81,16 @@ class RayWorkerDriver:
         return explain(self._cluster(), profile, wanted, self._config.slots.slots_per_executor)
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
+        """A worker may also die between its start and its registration, when nobody else watches it."""
         host = self._workers.get(resource_id) or self._start_host(resource_id, slots, profile)
-        host.ready().add_done_callback(lambda done: on_failure(first_line(done.error)) if done.error is not None else None)
+
+        def is_ready(done: Future[None]) -> None:
+            if done.error is not None:
+                on_failure(first_line(done.error))
+            else:
+                host.watch(self._service, on_failure)
+
+        host.ready().add_done_callback(is_ready)
 
     def start_ahead(self, profile: ResourceProfile) -> StartWorker | None:
         """Starts the first worker, with slots of that profile, before there is a ResourceManager. Returns None when
@@ -91,10 +104,13 @@ class RayWorkerDriver:
         return worker
 
     def _start_host(self, resource_id: ResourceId, slots: int, profile: ResourceProfile) -> RayHost:
-        setup = partial(_set_up_task_executor, resource_id, [profile] * slots, self._resource_manager, self._config,
-                        self._network, self._bind_host, self._secret)
+        leader = self._resource_manager or self._service.process
+        setup = partial(_set_up_task_executor, resource_id, [profile] * slots, leader, self._config,
+                        self._network, self._bind_host, self._secret, self._session_id)
         options = {**actor_options(profile, slots), **options_of(profile.environment)}
-        host = start_host(resource_id, setup, namespace=NAMESPACE, config=self._config.rpc, options=options)
+        if self._resource_manager is None:
+            options["lifetime"] = "detached"
+        host = start_host(resource_id, setup, namespace=NAMESPACE, config=self._config.rpc, options=options, kind=TaskExecutorProcess)
         self._workers[resource_id] = host
         if packages_of(profile.environment):
             self._environments[resource_id] = profile.environment
@@ -105,7 +121,7 @@ class RayWorkerDriver:
 
     def stop_worker(self, resource_id: ResourceId) -> None:
         self._environments.pop(resource_id, None)
-        host = self._workers.pop(resource_id, None)
+        host = self._workers.pop(resource_id, None) or find_host(resource_id)  # one that an earlier JobManager has started
         if host is not None:
             host.kill()  # it runs nothing; an orderly end takes Ray seconds, while others may wait for the CPUs
 
@@ -138,28 +154,91 @@ def _is_elastic() -> bool:
     return any(group.max_count == -1 or group.max_count > group.min_count for group in groups)
 
 
-def set_up_job_manager(configuration: dict[str, Any], is_application: bool, first_slot: ResourceProfile | None, service: RayRpcService) -> JobManager:
-    """Runs in the JobManager's actor. The JobManager's modules are imported only here, so that every process starts
-    fast. If the profile of the first slot is known, the first worker starts meanwhile."""
-    config = SessionConfig.of(configuration)
-    # Of the ResourceManager; the first worker gets it before there is a ResourceManager
-    term = service.ids.fencing_token()
-    resource_manager = FixedLeader(service.address_of("resourcemanager"), term)
-    driver = RayWorkerDriver(service, resource_manager, config, NetworkConfig.of(configuration), read(configuration, BIND_HOST))
-    first_worker = driver.start_ahead(first_slot) if first_slot is not None else None
+@dataclass(frozen=True)
+class JobManagerSetup:
+    """What a JobManager's actor is started with, and started anew with."""
 
-    from flinkpy.cluster.job_manager import JobManager
+    cluster_id: str
+    configuration: dict[str, Any]
+    is_application: bool
+    first_slot: ResourceProfile | None  # of the job that the cluster is started for
+    high_availability: HighAvailability | None
+    secret: bytes
+    session_id: str
 
-    manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
-                         resource_manager_leadership=StandaloneLeadership(service.ids, term))
-    manager.start()
-    SessionEndpoint(service, configuration, first_leader(manager.dispatching.retrieval()), is_application).start()
-    return manager
+    def __call__(self, service: RayRpcService) -> object:
+        """Runs in the actor. The JobManager's modules are imported only here, so that every process starts fast. If the
+        profile of the first slot is known, the first worker starts meanwhile."""
+        return self._begin(service) if self.high_availability is None else self._take_over(service, self.high_availability)
+
+    def _begin(self, service: RayRpcService) -> JobManager:
+        config = SessionConfig.of(self.configuration)
+        # Of the ResourceManager; the first worker gets it before there is a ResourceManager
+        term = service.ids.fencing_token()
+        driver = self._driver(service, config, FixedLeader(service.address_of("resourcemanager"), term))
+        first_worker = driver.start_ahead(self.first_slot) if self.first_slot is not None else None
+
+        from flinkpy.cluster.job_manager import JobManager
+
+        manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
+                             resource_manager_leadership=StandaloneLeadership(service.ids, term))
+        manager.start()
+        SessionEndpoint(service, self.configuration, first_leader(manager.dispatching.retrieval()),
+                        first_leader(manager.managing.retrieval()), self.is_application, self.session_id).start()
+        return manager
+
+    def _take_over(self, service: RayRpcService, high_availability: HighAvailability) -> object:
+        """The first JobManager of the cluster takes over from nobody."""
+        config, dispatcher, resource_manager = SessionConfig.of(self.configuration), Future[LeaderInformation](), Future[LeaderInformation]()
+        session = f"{self.cluster_id}-{self.session_id}"
+        service.ids = _NamedWorkers(session)
+        driver = self._driver(service, config, None)
+        is_first = not ray.get_runtime_context().was_current_actor_reconstructed
+        first_worker = driver.start_ahead(self.first_slot) if self.first_slot is not None and is_first else None
+        previous = () if is_first else _workers_of(session)
+
+        from flinkpy.cluster.job_manager import JobManager
+        from flinkpy.cluster.take_over import TakeOver
+
+        def lead(done: Future[Inheritance]) -> None:
+            manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
+                                 inheritance=done.result(timeout=0), high_availability=high_availability, previous_workers=previous)
+            first_leader(manager.dispatching.retrieval()).forward_to(dispatcher)
+            first_leader(manager.managing.retrieval()).forward_to(resource_manager)
+            manager.start()
+
+        take_over = TakeOver(service, high_availability, on_deposed=service.exit_process)
+        take_over.inheritance.add_done_callback(lead)
+        SessionEndpoint(service, self.configuration, dispatcher, resource_manager, self.is_application, self.session_id).start()
+        take_over.start()
+        return take_over
+
+    def _driver(self, service: RayRpcService, config: SessionConfig, resource_manager: LeaderRetrievalService | None) -> RayWorkerDriver:
+        network, bind_host = NetworkConfig.of(self.configuration), read(self.configuration, BIND_HOST)
+        return RayWorkerDriver(service, resource_manager, config, network, bind_host, self.secret, self.session_id)
 
 
-def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], resource_manager: LeaderRetrievalService, config: SessionConfig,
-                          network: NetworkConfig, bind_host: str | None, secret: bytes, service: RayRpcService) -> TaskExecutor:
-    """Runs in a worker's actor. A worker that the ResourceManager refuses ends itself."""
+class _NamedWorkers(IdFactory):
+    """Names workers after their session, so that its next JobManager finds them."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__()
+        self._session = session
+
+    def resource_id(self, prefix: str) -> ResourceId:
+        return ResourceId(f"{prefix}-{self._session}-{self.hex(8)}")
+
+
+def _workers_of(session: str) -> tuple[ResourceId, ...]:
+    """The workers that live, which earlier JobManagers of the session have started."""
+    name = re.compile(rf"taskexecutor-{re.escape(session)}-[0-9a-f]{{8}}")
+    return tuple(ResourceId(host) for host in living_hosts() if name.fullmatch(host))
+
+
+def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile], leader: LeaderRetrievalService | str, config: SessionConfig,
+                          network: NetworkConfig, bind_host: str | None, secret: bytes, session_id: str, service: RayRpcService) -> TaskExecutor:
+    """Runs in a worker's actor. ``leader`` is the ResourceManager, or the name of a process which has it and may come
+    back. A worker that the ResourceManager refuses ends itself."""
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
@@ -168,6 +247,8 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
     runner.start()
+    resource_manager = leader if isinstance(leader, LeaderRetrievalService) else LeaderFinder(
+        service, f"{leader}/session", session_id, lambda: find_host(leader) is not None, service.exit_process)
     executor = TaskExecutor(service, resource_id, runner, slots, resource_manager, slot_config=config.slots, rpc_config=config.rpc,
                             on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once,
                             on_idle=_collect)

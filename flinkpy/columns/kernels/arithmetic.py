@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.decimals import capped, with_room
+from flinkpy.columns.kernels.moments import date_plus
 from flinkpy.columns.kernels.operand_types import FLOAT, INT, Kernel, Types, common_number, is_text, wide, with_casts
 from flinkpy.columns.kernels.text import concat
 
@@ -27,13 +28,17 @@ def plus(types: Types) -> Kernel:
     if all(is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(is_text, types)):
         return concat(types)
     if any(pa.types.is_temporal(kind) for kind in types):
-        return pc.add_checked  # type: ignore[no-any-return]
+        return date_plus(types, 1) if _is_date_and_interval(types) else pc.add_checked
     return arithmetic("+", pc.add_checked, pc.add)(types)
+
+
+def _is_date_and_interval(types: Types) -> bool:
+    return any(map(pa.types.is_date, types)) and any(map(pa.types.is_duration, types))
 
 
 def minus(types: Types) -> Kernel:
     if any(pa.types.is_temporal(kind) for kind in types):
-        return pc.subtract_checked  # type: ignore[no-any-return]
+        return date_plus(types, -1) if _is_date_and_interval(types) else pc.subtract_checked
     return arithmetic("-", pc.subtract_checked, pc.subtract)(types)
 
 
@@ -49,6 +54,39 @@ def modulo(types: Types) -> Kernel:
     if pa.types.is_decimal(wanted):
         raise TypeError("% of decimals is not there; cast them to DOUBLE")
     return with_casts(_integer_modulo if wanted == INT else _float_modulo, types, wanted)
+
+
+def floor_divide(types: Types) -> Kernel:
+    wanted = common_number(types)
+    if pa.types.is_decimal(wanted):
+        raise TypeError("// of decimals is not there; cast them to DOUBLE")
+    return with_casts(_integer_floor if wanted == INT else _float_floor, types, wanted)
+
+
+def _integer_floor(left: Any, right: Any) -> Any:
+    """Rounds towards minus infinity, as Python does. Raises ZeroDivisionError and OverflowError."""
+    left, right = _arrays(left, right)
+    missing = pc.or_(left.is_null(), right.is_null())
+    values, divisors = _numpy(pc.if_else(missing, 0, left), 0), _numpy(pc.if_else(missing, 1, right), 1)
+    if not divisors.all():
+        raise ZeroDivisionError("integer division by zero")
+    if ((values == np.iinfo(np.int64).min) & (divisors == -1)).any():
+        raise OverflowError("integer overflow")
+    return _masked(values // divisors, missing)
+
+
+def _float_floor(left: Any, right: Any) -> Any:
+    left, right = _arrays(left, right)
+    missing = pc.or_(left.is_null(), right.is_null())
+    with np.errstate(all="ignore"):
+        found = np.floor_divide(_numpy(left, 0.0), _numpy(right, 1.0))
+    return _masked(found, missing)
+
+
+def _arrays(left: Any, right: Any) -> tuple[Any, Any]:
+    length = len(right) if isinstance(left, pa.Scalar) else len(left)
+    one, other = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (left, right))
+    return one, other
 
 
 def _integer_modulo(left: Any, right: Any) -> Any:
@@ -115,6 +153,8 @@ def sign(types: Types) -> Kernel:
 def to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
     """floor and ceil; integers stay as they are."""
     def choose(types: Types) -> Kernel:
+        if pa.types.is_temporal(types[0]):
+            raise TypeError("of a date or a time it needs a unit, such as \"day\"")
         wanted = wide(types[0])
         if pa.types.is_decimal(wanted):
             return with_room(kernel, wanted)

@@ -6,8 +6,6 @@ date, time and timestamp. Floats and decimals are truncated to integers. Text ma
 
 from __future__ import annotations
 
-import datetime
-import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, bring, is_text
-from flinkpy.columns.rowwise import shown_moment
+from flinkpy.columns.kernels.zones import local_times, zone_of
+from flinkpy.columns.rowwise import shown_moment, try_cast
 from flinkpy.columns.values.arrow_types import arrow_type
+from flinkpy.columns.values.conversion import python_values
+from flinkpy.columns.values.exact_arrays import array_of
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_END_OF_2037_S = 2_145_916_800  # Arrow knows no daylight saving time after this
+_LIKELY = (  # text that can be cast, but for dates that do not exist and numbers that are too large
+    (pa.types.is_integer, r"^ *[+-]?[0-9]{1,18} *$"), (pa.types.is_floating, r"^ *[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})? *$"),
+    (pa.types.is_date, r"^ *[0-9]{4}-[0-9]{2}-[0-9]{2} *$"),
+    (pa.types.is_timestamp, r"^ *[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?)? *$"))
 _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
 
 
@@ -45,6 +49,35 @@ def cast(types: list[Any], to: Any) -> Cast:
         nearest = bring(source, FLOAT) if pa.types.is_decimal(source) else None
         return lambda values: (values if nearest is None else nearest(values)).cast(target, safe=False)
     return _plain(target)
+
+
+def cast_where_possible(types: list[Any], to: Any) -> Cast:
+    """The cast with null for what cannot be cast. Where there is such a value, what looks as it should is cast at once, and the rest goes
+    through Python."""
+    kernel, target = cast(types, to), arrow_type(to)
+    pattern = next((pattern for is_kind, pattern in _LIKELY if is_kind(target)), None) if is_text(types[0]) else None
+
+    def one_by_one(values: Any) -> Any:
+        return array_of([None if value is None else try_cast(value, to) for value in python_values(values)], target)
+
+    def either(values: Any) -> Any:
+        try:
+            return kernel(values)
+        except (pa.ArrowInvalid, ArithmeticError):
+            pass
+        if pattern is None:
+            return one_by_one(values)
+        is_likely = pc.match_substring_regex(values.cast(TEXT), pattern).fill_null(False)
+        try:
+            likely = kernel(values.filter(is_likely))
+        except (pa.ArrowInvalid, ArithmeticError):
+            return one_by_one(values)
+        where = np.argsort(~is_likely.to_numpy(zero_copy_only=False), kind="stable")
+        back = np.empty_like(where)
+        back[where] = np.arange(len(where))
+        return pa.concat_arrays([likely, one_by_one(values.filter(pc.invert(is_likely)))]).take(pa.array(back))
+
+    return either
 
 
 def _plain(target: Any) -> Cast:
@@ -75,7 +108,7 @@ def _of_moment(source: Any, target: Any) -> Cast:
         return _between_timestamps(source, target)
     if target == TEXT and (pa.types.is_timestamp(source) or pa.types.is_time(source)):
         return _moments_as_text if getattr(source, "tz", None) is None else _instants_as_text
-    return _plain(target) if getattr(source, "tz", None) is None else _behind(_local, _plain(target))
+    return _plain(target) if getattr(source, "tz", None) is None else _behind(local_times, _plain(target))
 
 
 def _moments_as_text(values: Any) -> Any:
@@ -87,26 +120,8 @@ def _moments_as_text(values: Any) -> Any:
 def _instants_as_text(values: Any) -> Any:
     """The same with the offset from UTC at that time. Neither Arrow nor pytz, which Arrow uses if it is installed,
     knows offsets after 2037."""
-    zone = _zone(values.type.tz)
+    zone = zone_of(values.type.tz)
     return pa.array([None if value is None else shown_moment(value.astimezone(zone)) for value in values.to_pylist()], TEXT)
-
-
-def _local(values: Any) -> Any:
-    """The local time in the zone of each timestamp."""
-    latest = pc.max(values.view(INT)).as_py()
-    if latest is None or latest < _END_OF_2037_S * _PER_SECOND[values.type.unit]:
-        return pc.local_timestamp(values)
-    zone = _zone(values.type.tz)
-    shown = [None if value is None else value.astimezone(zone).replace(tzinfo=None) for value in values.to_pylist()]
-    return pa.array(shown, pa.timestamp(values.type.unit))
-
-
-def _zone(name: str) -> datetime.tzinfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (ValueError, zoneinfo.ZoneInfoNotFoundError):  # an offset from UTC such as +02:00
-        found: datetime.tzinfo = pa.lib.string_to_tzinfo(name)
-        return found
 
 
 def _milliseconds(values: Any, unit: str) -> Any:
@@ -120,7 +135,7 @@ def _milliseconds(values: Any, unit: str) -> Any:
 def _between_timestamps(source: Any, target: Any) -> Cast:
     """Digits beyond the target's unit are cut off."""
     if source.tz is not None and target.tz is None:
-        return lambda values: _local(values).cast(target, safe=False)
+        return lambda values: local_times(values).cast(target, safe=False)
     return lambda values: values.cast(target, safe=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,24 @@ def then(types: Types) -> Kernel:
         return pa.repeat(chosen, next(len(each) for each in (if_true, if_false) if isinstance(each, pa.Array)))
 
     return kernel
+
+
+def best(compare: Kernel, nan_wins: bool) -> Callable[[Types], Kernel]:
+    """``greatest`` and ``least``: NaN is the greatest; of equal values the first is kept; null where one is null."""
+    def choose(types: Types) -> Kernel:
+        wanted = common_type(types)
+        if pa.types.is_null(wanted):
+            return lambda *values: next(each for each in values if isinstance(each, pa.Array))
+
+        def better(chosen: Any, value: Any) -> Any:
+            takes = compare(value, chosen)
+            if pa.types.is_floating(wanted):
+                winner, loser = (value, chosen) if nan_wins else (chosen, value)
+                takes = pc.or_(takes, pc.and_(pc.is_nan(winner), pc.invert(pc.is_nan(loser))))
+            return pc.if_else(takes, value, chosen)
+
+        return with_casts(lambda *values: functools.reduce(better, values), types, wanted)
+    return choose
 
 
 def coalesce(types: Types) -> Kernel:

@@ -92,6 +92,7 @@ class CollectServer:
         self._queued = 0
         self._job_ended = self._closed = self._complete = False
         self._error: BaseException | None = None
+        self._checkpoint_id: int | None = None  # of a job that has failed: the newest that is complete
         self._thread = threading.Thread(target=self._run, name=f"collect {self.port}", daemon=True)
         self._thread.start()
 
@@ -101,12 +102,13 @@ class CollectServer:
 
     # -- the client's thread --------------------------------------------------------------------------------------------------
 
-    def job_ended(self, error: BaseException | None = None) -> None:
+    def job_ended(self, error: BaseException | None = None, checkpoint_id: int | None = None) -> None:
         """Says that the job has ended; may be called from any thread. Records in transit are still returned; then
-        iterating ends, and raises ``error`` if there is one."""
+        iterating ends, and raises ``error`` if there is one. ``checkpoint_id`` is the job's newest that is complete: what it
+        has is returned too, though the tasks were not told any more."""
         with self._lock:
             if not self._job_ended:
-                self._job_ended, self._error = True, error
+                self._job_ended, self._error, self._checkpoint_id = True, error, checkpoint_id
         self._wake()
 
     def batches(self) -> Iterator[Any]:
@@ -328,6 +330,9 @@ class CollectServer:
         if not self._job_ended or self._paused:
             self._quiet_since = now
         elif not self._connections or now - self._quiet_since > DRAIN_TIMEOUT_S:
+            with self._lock:
+                if self._checkpoint_id is not None:
+                    self._show(self._held.job_failed(self._checkpoint_id))
             self._complete = True
 
     def _shut(self) -> None:

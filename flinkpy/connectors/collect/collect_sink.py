@@ -4,12 +4,14 @@ The first frame names the subtask and its attempt: the program drops a subtask's
 of them again. A program that does not iterate stops reading its sockets; the sinks' outboxes fill, and back-pressure reaches the sources.
 
 In a job with checkpoints the program holds records back until their checkpoint is complete. A marker stands behind the records of each checkpoint;
-it is what this sink commits. All up to a marker has been handed to the operating system when the checkpoint is taken: it arrives although the process
+it is what this sink commits. A job that starts from a checkpoint of another one finds markers of that one's program, which mean nothing to its own.
+All up to a marker has been handed to the operating system when the checkpoint is taken: it arrives although the process
 dies, but not if the machine does in that moment.
 """
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -32,11 +34,12 @@ class CollectSink(Sink):
     def __init__(self, host: str, port: int, token: bytes) -> None:
         self._host, self._port, self._token = host, port, token
         self._early: list[_Mark] = []  # committed before there is a writer
+        self._program = hashlib.sha256(token).hexdigest()[:16]  # the token itself is in no checkpoint
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         sock = connect_to_client(self._host, self._port, self._token)
         outbox = Outbox(sock, context.timers, client_name(self._host, self._port))
-        writer = _CollectWriter(outbox, context.task)
+        writer = _CollectWriter(outbox, context.task, self._program)
         writer.begin(context.operator_state.restored if takes_checkpoints(context.configuration) else None)
         return writer
 
@@ -50,11 +53,11 @@ class CollectSink(Sink):
 
     def _tell(self, committables: Sequence[_Mark]) -> None:
         """Tells the program which checkpoints are complete; those of the restored state when there is a connection."""
-        writer = self._writer
+        own, writer = [mark for mark in committables if mark.program == self._program], self._writer
         if isinstance(writer, _CollectWriter):
-            writer.complete(committables)
+            writer.complete(own)
         else:
-            self._early += committables
+            self._early += own
 
     def __repr__(self) -> str:
         return f"CollectSink({self._host}:{self._port})"
@@ -88,6 +91,7 @@ class _Mark(NamedTuple):
     subtask: int
     attempt: int
     number: int
+    program: str = ""  # to which the stream goes
 
 
 class _CollectCommitter(Committer):
@@ -101,11 +105,12 @@ class _CollectCommitter(Committer):
 class _CollectWriter(SinkWriter):
     """Writes the frames of one subtask."""
 
-    def __init__(self, outbox: Outbox, task: TaskInfo) -> None:
-        self._outbox, self._task = outbox, task
+    def __init__(self, outbox: Outbox, task: TaskInfo, program: str = "") -> None:
+        self._outbox, self._task, self._program = outbox, task, program
         self._by_value: StreamPickler | None = None
         self._markers = 0
         self._is_marked = True  # whether nothing stands behind the last marker
+        self._is_sent = True  # whether it is
 
     def begin(self, restored: bool | None) -> None:
         """``restored``: whether this attempt goes on from a checkpoint; None: the job takes none."""
@@ -125,15 +130,20 @@ class _CollectWriter(SinkWriter):
     def prepare_commit(self) -> Sequence[_Mark]:
         if self._is_marked:
             return ()
-        self._is_marked = True
+        self._is_marked, self._is_sent = True, False
         self._markers += 1
-        self._send(wire.KIND_MARKER, wire.MARKER.pack(self._markers))
-        self._outbox.flush()  # what the checkpoint has must not die with this process
-        return [_Mark(self._task.subtask_index, self._task.attempt_id.attempt, self._markers)]
+        return [_Mark(self._task.subtask_index, self._task.attempt_id.attempt, self._markers, self._program)]
+
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[Any]:
+        if not self._is_sent:
+            self._is_sent = True
+            self._send(wire.KIND_MARKER, wire.MARKER.pack(self._markers, checkpoint_id))
+            self._outbox.flush()  # what the checkpoint has must not die with this process
+        return ()
 
     def complete(self, marks: Sequence[_Mark]) -> None:
         for mark in marks:
-            self._send(wire.KIND_COMPLETE, wire.COMPLETE.pack(*mark))
+            self._send(wire.KIND_COMPLETE, wire.COMPLETE.pack(mark.subtask, mark.attempt, mark.number))
         self._outbox.flush()
 
     @property
@@ -144,11 +154,15 @@ class _CollectWriter(SinkWriter):
         self._outbox.set_listener(on_available)
 
     def flush(self) -> None:
-        self._outbox.flush()
+        self._outbox.begin_flush()
+
+    @property
+    def flushed(self) -> bool:
+        return self._outbox.flushed
 
     def finish(self) -> None:
         self._send(wire.KIND_END, b"")
-        self._outbox.flush()
+        self._outbox.begin_flush()
 
     def close(self) -> None:
         self._outbox.close()

@@ -3,7 +3,7 @@
 Each attempt of a subtask sends a *stream*: batches, with a marker behind those of each checkpoint. Batches before a
 marker are shown when the marker's checkpoint is complete. The stream says so itself; if it broke before it could, a later
 attempt does, which was restored from that checkpoint. Nothing else of a broken stream is ever shown, as the later attempt
-makes it again.
+makes it again. If the job fails before any could, its JobMaster says which checkpoint is the newest that is complete.
 
 Held batches are not counted against the bound of what is read ahead: the notice that frees them stands behind them. So
 between two checkpoints the program keeps all of the results.
@@ -21,24 +21,25 @@ from flinkpy.network.wire.client_channel import Complete, Frame, Marker
 class _Stream:
     """``parts``: closed by a marker, oldest first. ``open``: behind the last marker."""
 
-    parts: deque[tuple[int, list[bytes]]] = field(default_factory=deque)
+    parts: deque[tuple[Marker, list[bytes]]] = field(default_factory=deque)
     open: list[bytes] = field(default_factory=list)
     parallelism: int = 0
     last: int = 0  # marker received
     complete: int = 0  # the last marker whose checkpoint is
     is_over: bool = False  # no more of it will be complete
+    has_records: bool = False  # or markers: it has begun, and said all of earlier attempts
 
     def add(self, frame: bytes | Marker) -> None:
         if isinstance(frame, bytes):
             self.open.append(frame)
         else:
-            self.parts.append((frame.number, self.open))
+            self.parts.append((frame, self.open))
             self.open, self.last = [], frame.number
 
     def shown(self) -> list[bytes]:
         """What is complete, and was not shown before."""
         found: list[bytes] = []
-        while self.parts and self.parts[0][0] <= self.complete:
+        while self.parts and self.parts[0][0].number <= self.complete:
             found += self.parts.popleft()[1]
         if self.is_over and self.last >= self.complete:  # all that counts was shown
             self.parts.clear()
@@ -50,10 +51,12 @@ class HeldResults:
     """The streams of all subtasks and attempts, by both.
 
     >>> held = HeldResults()
-    >>> held.take(0, 0, 1, [b"a", Marker(1), b"b"])
+    >>> held.take(0, 0, 1, [b"a", Marker(1, 7), b"b"])
     []
-    >>> held.take(0, 1, 1, [Complete(0, 0, 1), b"b again", Marker(1), Complete(0, 1, 1)])
+    >>> held.take(0, 1, 1, [Complete(0, 0, 1), b"b again", Marker(1, 8), Complete(0, 1, 1), b"c", Marker(2, 9), b"d"])
     [(0, b'a'), (0, b'b again')]
+    >>> held.job_failed(9)
+    [(0, b'c')]
     """
 
     def __init__(self) -> None:
@@ -68,14 +71,33 @@ class HeldResults:
             if isinstance(frame, Complete):
                 stream = self._stream(frame.subtask, frame.attempt)
                 stream.complete = max(stream.complete, frame.number)
-                # Of another parallelism, other subtasks may have more of that stream to say.
-                stream.is_over = stream.is_over or (frame.attempt < attempt and stream.parallelism == parallelism)
                 found += [(frame.subtask, batch) for batch in stream.shown()]
             else:
+                if not own.has_records:  # it has said of all earlier attempts what is complete
+                    own.has_records = True
+                    found += [(subtask, batch) for batch in self._end_before(subtask, attempt, parallelism)]
                 own.add(frame)
                 if isinstance(frame, Marker):
                     found += [(subtask, batch) for batch in own.shown()]
         return found
+
+    def _end_before(self, subtask: int, attempt: int, parallelism: int) -> list[bytes]:
+        """No more of the subtask's earlier attempts will be complete. Of those with another parallelism, other subtasks may have more to say."""
+        found: list[bytes] = []
+        for (other, earlier), stream in self._streams.items():
+            if other == subtask and earlier < attempt and stream.parallelism == parallelism:
+                stream.is_over = True
+                found += stream.shown()
+        return found
+
+    def job_failed(self, checkpoint_id: int) -> list[tuple[int, bytes]]:
+        """No task says more, and this checkpoint is the newest that is complete. Gives back what it has and nobody could say: a job that
+        starts from it does not make that again. Only the latest attempts count: what is left of earlier ones was made again."""
+        attempts: dict[int, int] = {}
+        for subtask, attempt in self._streams:
+            attempts[subtask] = max(attempt, attempts.get(subtask, attempt))
+        return [(subtask, batch) for subtask, attempt in sorted(attempts.items())
+                for marker, batches in self._streams[subtask, attempt].parts if marker.checkpoint_id <= checkpoint_id for batch in batches]
 
     def forget(self, subtask: int) -> None:
         """The subtask begins again from the beginning: nothing of its earlier attempts will be shown."""

@@ -48,20 +48,21 @@ class StreamFormat:
 
 @dataclass(frozen=True)
 class BulkFormat:
-    """How batches of columns are read from files: ``open_files(paths)`` makes the source.
+    """How batches of columns are read from files: ``open_files(paths, interval)`` makes the source, which looks for new
+    files at that interval, in milliseconds; None: never.
 
     >>> BulkFormat.parquet(columns=["carrier"])  # doctest: +ELLIPSIS
     BulkFormat(...)
     """
 
-    open_files: Callable[[tuple[str | Path, ...]], Source[Any]]
+    open_files: Callable[[tuple[str | Path, ...], int | None], Source[Any]]
 
     @staticmethod
     def parquet(columns: list[str] | None = None) -> BulkFormat:
         """Parquet files; with ``columns`` only those are read."""
         from flinkpy.connectors.files.column_files import ParquetSource
 
-        return BulkFormat(lambda paths: ParquetSource(paths, columns))
+        return BulkFormat(lambda paths, interval: ParquetSource(paths, columns, watch_interval_ms=interval))
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,7 @@ class FileSourceBuilder:
     def build(self) -> Source[Any]:
         """The source. Raises ProgramError if there is no such file."""
         if isinstance(self._format, BulkFormat):
-            if self._interval_ms is not None:
-                raise ProgramError("a bulk format reads the files there are now; leave monitor_continuously() out")
-            return self._format.open_files(self._paths)
+            return self._format.open_files(self._paths, self._interval_ms)
         split_bytes = DEFAULT_SPLIT_BYTES if self._splittable else None
         if self._interval_ms is not None:
             return WatchedTextFileSource(self._paths, self._format.charset, split_bytes, interval_ms=self._interval_ms)

@@ -8,16 +8,18 @@ refused in a column without one, and vice versa. The reader accepts non-finite n
 
 from __future__ import annotations
 
+import json as std_json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import json
 
-from flinkpy.connectors.files.text_columns import as_text, changed_type, decoded, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.formats.text_columns import as_text, changed_type, decoded, is_of_bytes, refuse_rounded, with_large_floats
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
+_LIST_OF_FLOATS = rb'\s*(\[(?:[^"{}]|"(?:NaN|-?Infinity)")*\])'
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
 
 
@@ -40,18 +42,19 @@ def shown_schema(block: bytes) -> Any:
     return pa.schema(fields)
 
 
-def parse_lines(block: bytes, schema: Any) -> Any:
+def parse_lines(block: bytes, schema: Any, *, ignore_extra_fields: bool = False) -> Any:
     """The lines as a table of this schema, except that datetimes and dates are text. Raises ArrowInvalid for values
-    that do not fit, and for unknown fields."""
+    that do not fit, and for unknown fields unless they are ignored."""
+    others = "ignore" if ignore_extra_fields else "error"
     moments_as_text = as_text(schema, lambda kind: _is_of_time(kind) and not pa.types.is_time(kind))
     read_as = as_text(moments_as_text, lambda kind: pa.types.is_time(kind) or is_of_bytes(kind))
     try:
-        read = _read(block, read_as)
+        read = _read(block, read_as, others)
     except pa.ArrowInvalid as error:
         bare = _with_bare_floats(block, schema) if "number to string" in str(error) or "string to number" in str(error) else block
         if bare == block:
             raise
-        read = _read(bare, read_as)
+        read = _read(bare, read_as, others)
     if read_as.equals(moments_as_text):
         return read
     return pa.Table.from_batches([decoded(batch, moments_as_text) for batch in read.to_batches()], moments_as_text)
@@ -64,23 +67,48 @@ def refuse_rounded_numbers(block: bytes, read: Any) -> None:
         refuse_rounded(pa.array([number.decode() for number in found], pa.string()), name)
 
 
+def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
+    """A broken line as a table of one row, with null for what is missing or not of its column's type."""
+    try:
+        record = std_json.loads(line)
+    except ValueError:
+        record = {}
+    fields = {}
+    for name, value in record.items() if isinstance(record, dict) else ():
+        alone = std_json.dumps({name: value}).encode()
+        try:
+            read(alone)
+        except pa.ArrowException:
+            continue
+        fields[name] = value
+    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode())
+
+
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:
     """The block without the quotes around ``"NaN"`` and ``"Infinity"`` in columns of floats. (Inside a text, the
     quotes around a name are escaped, so they do not match.)"""
-    for name in set(_names_of_floats(schema)):
-        block = re.sub(rb'("' + re.escape(name.encode()) + rb'"\s*:' + _NAMED_FLOAT, rb"\1\2", block)
+    for name, is_list in set(_names_of_floats(schema)):
+        begins = rb'"' + re.escape(name.encode()) + rb'"\s*:'
+        if is_list:
+            block = re.sub(begins + _LIST_OF_FLOATS, lambda found: found[0][:found.start(1) - found.start()] + found[1].replace(b'"', b""), block)
+        else:
+            block = re.sub(b"(" + begins + _NAMED_FLOAT, rb"\1\2", block)
     return block
 
 
-def _names_of_floats(fields: Any) -> Iterator[str]:
+def _names_of_floats(fields: Any) -> Iterator[tuple[str, bool]]:
+    """The names of fields of floats, and whether they are lists of them."""
     for field in fields:
-        if pa.types.is_floating(field.type):
-            yield field.name
-        elif pa.types.is_struct(field.type):
-            yield from _names_of_floats(field.type)
+        kind, is_list = field.type, False
+        while pa.types.is_list(kind):
+            kind, is_list = kind.value_type, True
+        if pa.types.is_floating(kind):
+            yield field.name, is_list
+        elif pa.types.is_struct(kind):
+            yield from _names_of_floats(kind)
 
 
-def _read(block: bytes, schema: Any) -> Any:
+def _read(block: bytes, schema: Any, others: str = "error") -> Any:
     if not block.strip():
         return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
     try:
@@ -88,7 +116,7 @@ def _read(block: bytes, schema: Any) -> Any:
     except UnicodeDecodeError as error:
         raise pa.ArrowInvalid(f"{block[error.start:error.start + 20]!r} is no UTF-8, which JSON is written in") from None
     read_options = json.ReadOptions(block_size=len(block) + 1)
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema is not None else "infer")
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others if schema is not None else "infer")
     try:
         return json.read_json(pa.BufferReader(block), read_options=read_options, parse_options=options)
     except pa.ArrowInvalid as error:

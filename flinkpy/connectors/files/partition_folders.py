@@ -8,16 +8,16 @@ Values are text, unless all are integers or all are dates; ``__HIVE_DEFAULT_PART
 from __future__ import annotations
 
 import datetime
-import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from flinkpy.connectors.files.paths import FileInfo, PathArgument
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, fixed_part
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.file_systems import shown, split_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,32 +26,57 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFolders:
-    """The columns from the folder names of these files. Raises ProgramError if the files' folders have different names.
+    """The columns from the folder names of these files; none if there are no files yet. ``given`` may say their types.
+    Raises ProgramError if the files' folders have different names.
 
     >>> PartitionFolders("out", [FileInfo(os.path.abspath("out/city=Oslo/year=2024/part.parquet"), 1)]).schema.names
     ['city', 'year']
     """
 
-    def __init__(self, paths: PathArgument, files: Sequence[FileInfo]) -> None:
-        roots = [_root(str(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-        self._texts = {file.path: _named(_below(file.path, roots)) for file in files}
-        first = self._texts[files[0].path]
-        for path, texts in self._texts.items():
-            if list(texts) != list(first):
-                raise ProgramError(f"{files[0].path} lies in folders of {_listed(first)}, {path} in folders of {_listed(texts)}; files of one source "
-                                   "lie in folders of the same names")
-        readers = {name: _reader([texts[name] for texts in self._texts.values()]) for name in first}
+    def __init__(self, paths: PathArgument, files: Sequence[FileInfo], given: pa.Schema | None = None) -> None:
         import pyarrow as pa
 
-        self.schema: pa.Schema = pa.schema([(name, kind) for name, (kind, _) in readers.items()])
+        self._roots = [_root(str(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        self._first = files[0].path if files else ""
+        self._names = list(self._texts(self._first)) if files else []
+        texts = [self._checked(file.path) for file in files]
+        readers = {name: _reader([each[name] for each in texts]) for name in self._names}
         self._read = {name: read for name, (_, read) in readers.items()}
+        self._kinds = {name: kind for name, (kind, _) in readers.items()}
+        self.schema: pa.Schema = pa.schema([given.field(name) if given is not None and name in given.names else pa.field(name, kind)
+                                            for name, kind in self._kinds.items()])
+
+    def _texts(self, path: str) -> dict[str, str | None]:
+        return _named(_below(path, self._roots)) if self._first else {}
+
+    def _checked(self, path: str) -> dict[str, str | None]:
+        texts = self._texts(path)
+        if list(texts) != self._names:
+            raise ProgramError(f"{self._first} lies in folders of {_listed(self._names)}, {path} in folders of {_listed(texts)}; files of one source "
+                               "lie in folders of the same names")
+        return texts
+
+    def scalars(self, path: str) -> dict[str, Any]:
+        """What the folders of this file say, as Arrow's scalars. Raises ArrowInvalid for a text that is not of its column's type."""
+        import pyarrow as pa
+
+        found = {}
+        for name, text in self._checked(path).items():
+            kind = self.schema.field(name).type
+            if kind.equals(self._kinds[name]):
+                try:
+                    found[name] = pa.scalar(None if text is None else self._read[name](text), kind)
+                except (ValueError, OverflowError) as error:
+                    raise pa.ArrowInvalid(f"the folder {name}={text} is no {kind}, as those of the first files are; give schema=") from error
+            else:
+                found[name] = pa.scalar(text, pa.string()).cast(kind)
+        return found
 
     def columns(self, path: str, rows: int) -> dict[str, Any]:
         """The columns for ``rows`` rows of this file."""
         import pyarrow as pa
 
-        values = {name: None if text is None else self._read[name](text) for name, text in self._texts[path].items()}
-        return {name: pa.repeat(pa.scalar(value, self.schema.field(name).type), rows) for name, value in values.items()}
+        return {name: pa.repeat(value, rows) for name, value in self.scalars(path).items()}
 
 
 def folder_of(fields: dict[str, Any]) -> str:
@@ -67,13 +92,12 @@ def folder_of(fields: dict[str, Any]) -> str:
 def _root(path: str) -> str:
     """The folder that the program names; for a pattern, the part before the first wildcard."""
     if "://" in path:
-        return path
+        store, within = split_url(path)
+        return shown(store) + fixed_part(within)
     path = os.path.abspath(path)
     if os.path.exists(path):
         return path if os.path.isdir(path) else os.path.dirname(path)
-    while glob.has_magic(path):
-        path = os.path.dirname(path)
-    return path
+    return fixed_part(path)
 
 
 def _below(path: str, roots: list[str]) -> list[str]:
@@ -87,7 +111,7 @@ def _named(folders: list[str]) -> dict[str, str | None]:
     return {unquote(name): None if text == NOTHING else unquote(text) for name, equals, text in pairs if name and equals}
 
 
-def _listed(texts: dict[str, Any]) -> str:
+def _listed(texts: Iterable[str]) -> str:
     return ", ".join(f"{name}=…" for name in texts) or "no such names"
 
 

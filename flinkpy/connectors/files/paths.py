@@ -1,5 +1,5 @@
-"""Finds the files that a path means: a file, a directory (all files in it, at any depth), a glob, or a URI of a file
-system that Arrow supports (s3, gs, hdfs …).
+"""Finds the files that a path means: a file, a directory (all files in it, at any depth), a pattern, or a URL of these
+in a file system that Arrow supports (s3, gs, hdfs …).
 
 Paths are resolved when the program is built. So a mistyped name raises an error with the line of the program, and all
 workers read the same list.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,23 +17,25 @@ from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.file_systems import file_system, shown, split_url
 
 PathArgument = str | Path | Sequence[str | Path]
+SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
 _FILE_URI, _HIDDEN = "file:///", (".", "_")
-_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file and its length in bytes."""
+    """A file and its length in bytes. ``store`` is the URL of its file system, with options; "": the local disk."""
 
     path: str
     size: int
+    store: str = ""
 
     @property
     def compression(self) -> str | None:
         """Arrow's name for the file's compression, from its suffix; None if it has none."""
-        return _COMPRESSED.get(os.path.splitext(self.path)[1].lower())
+        return SUFFIXES.get(os.path.splitext(self.path)[1].lower())
 
 
 def find_files(paths: PathArgument) -> list[FileInfo]:
@@ -83,27 +86,59 @@ def _walk(path: str) -> Iterator[FileInfo]:
                 yield FileInfo(file, os.path.getsize(file))
 
 
-def _find_remote(uri: str) -> list[FileInfo]:
+def _find_remote(url: str) -> list[FileInfo]:
     from pyarrow import fs
 
+    store, within = split_url(url)
     try:
-        system, path = fs.FileSystem.from_uri(uri)
-        info = system.get_file_info(path)
-        infos = system.get_file_info(fs.FileSelector(path, recursive=True)) if info.type is fs.FileType.Directory else [info]
-    except (OSError, ValueError) as error:
-        raise ProgramError(f"cannot look at {uri}: {error}") from error
-    prefix = uri[: len(uri) - len(path)] if uri.endswith(path) else uri.partition("://")[0] + "://"
-    found = [FileInfo(prefix + one.path, int(one.size)) for one in infos if one.type is fs.FileType.File and not one.base_name.startswith(_HIDDEN)]
+        system, root = file_system(store)
+        start = root + fixed_part(within)
+        info = system.get_file_info(start)
+        infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise ProgramError(f"cannot look at {shown(store)}{within}: {error}") from error
+    wanted = re.compile(re.escape(root) + _pattern(within.rstrip("/")) + r"(?:/.*)?", re.DOTALL)
+    takes_hidden = os.path.basename(within).startswith(_HIDDEN)
+    files = [one for one in infos if one.type is fs.FileType.File and (takes_hidden or not _is_hidden(one.path[len(start):] or one.base_name))]
+    found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]
     if not found:
-        raise ProgramError(f"no such file or directory: {uri}")
+        raise ProgramError(f"no such file or directory: {shown(store)}{within}")
     return sorted(found, key=lambda one: one.path)
+
+
+def fixed_part(path: str) -> str:
+    """The path, without slashes at its end; of a pattern the folder before the first wildcard.
+
+    >>> fixed_part("/lake/sales/"), fixed_part("/lake/2024-*/sales.csv")
+    ('/lake/sales', '/lake')
+    """
+    while glob.has_magic(path):
+        path = path.rpartition("/")[0]
+    return path.rstrip("/")
+
+
+def _pattern(path: str) -> str:
+    """The regular expression of a pattern with ``*`` and ``?``, which match within one folder, ``**`` and ``[…]``."""
+    pieces = []
+    for piece in re.split(r"(\*\*/?|\*|\?|\[!?[^\]]+\])", path):
+        if piece.startswith("**"):
+            pieces.append("(?:.*/)?" if piece.endswith("/") else ".*")
+        elif piece in ("*", "?"):
+            pieces.append("[^/]*" if piece == "*" else "[^/]")
+        else:
+            pieces.append(piece.replace("[!", "[^") if piece.startswith("[") else re.escape(piece))
+    return "".join(pieces)
+
+
+def _is_hidden(path: str) -> bool:
+    return any(name.startswith(_HIDDEN) for name in path.split("/"))
 
 
 def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
     """The file's bytes from ``offset`` on, decompressed if its suffix says so; ``offset`` then counts decompressed
     bytes."""
     if info.compression is None:
-        stream = open(info.path, "rb", buffering=0) if "://" not in info.path else open_seekable(info)  # noqa: SIM115  (the caller closes it)
+        stream = open(info.path, "rb", buffering=0) if not info.store else open_seekable(info)  # noqa: SIM115  (the caller closes it)
         stream.seek(offset)
         return cast("IO[bytes]", stream)
     import pyarrow as pa
@@ -122,9 +157,7 @@ def open_seekable(info: FileInfo) -> Any:
     meanwhile, the process would be killed."""
     import pyarrow as pa
 
-    if "://" not in info.path:
+    if not info.store:
         return pa.OSFile(info.path)
-    from pyarrow import fs
-
-    system, path = fs.FileSystem.from_uri(info.path)
-    return system.open_input_file(path)
+    system, root = file_system(info.store)
+    return system.open_input_file(root + info.path[len(shown(info.store)):])

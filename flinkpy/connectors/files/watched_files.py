@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files
 from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
 from flinkpy.connectors.source_api.readers import SequentialReader
-from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import (
+    Boundedness,
+    ReaderContext,
+    Source,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 from flinkpy.core.errors import ProgramError
+
+S = TypeVar("S", bound=SourceSplit)
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,7 @@ class WatchedFiles:
     """The enumerator's state in a checkpoint."""
 
     seen: frozenset[str]
-    left: tuple[FileSplit, ...]
+    left: tuple[Any, ...]
 
 
 class WatchedTextFileSource(Source[FileSplit]):
@@ -63,26 +73,30 @@ class WatchedTextFileSource(Source[FileSplit]):
         return f"WatchedTextFileSource({self._paths!r}, every {self._interval_s:g} s)"
 
 
-class FileWatcher(SplitEnumerator[FileSplit]):
-    """Hands out the splits of new files. Readers that ask while there are none wait."""
+class FileWatcher(SplitEnumerator[S]):
+    """Hands out the splits of new files. Readers that ask while there are none wait. ``look`` and ``cut`` may take
+    their time: they run in the background."""
 
-    def __init__(self, context: SplitEnumeratorContext[FileSplit], look: Callable[[], list[FileInfo]],
-                 cut: Callable[[FileInfo], Iterable[FileSplit]], interval_s: float, checkpoint: WatchedFiles | None = None) -> None:
+    def __init__(self, context: SplitEnumeratorContext[S], look: Callable[[], list[FileInfo]], cut: Callable[[FileInfo], Iterable[S]],
+                 interval_s: float, checkpoint: WatchedFiles | None = None) -> None:
         self._context, self._look, self._cut, self._interval_s = context, look, cut, interval_s
         self._seen = set(checkpoint.seen) if checkpoint is not None else set()
-        self._left: deque[FileSplit] = deque(checkpoint.left if checkpoint is not None else ())
+        self._left: deque[S] = deque(checkpoint.left if checkpoint is not None else ())
         self._waiting: list[int] = []
 
     def start(self) -> None:
-        self._context.call_async(self._look, self._found, self._interval_s)
+        self._context.call_async(self._look_for_new, self._found, self._interval_s)
 
-    def _found(self, files: list[FileInfo] | None, error: BaseException | None) -> None:
+    def _look_for_new(self) -> dict[str, list[S]]:
+        return {file.path: list(self._cut(file)) for file in self._look() if file.path not in self._seen}
+
+    def _found(self, files: dict[str, list[S]] | None, error: BaseException | None) -> None:
         if error is not None:
             raise error
-        for file in files or ():
-            if file.path not in self._seen:
-                self._seen.add(file.path)
-                self._left.extend(self._cut(file))
+        for path, splits in (files or {}).items():
+            if path not in self._seen:  # two looks may have been on the way at the same time
+                self._seen.add(path)
+                self._left.extend(splits)
         self._serve()
 
     def _serve(self) -> None:
@@ -97,7 +111,7 @@ class FileWatcher(SplitEnumerator[FileSplit]):
             self._waiting.append(subtask)
         self._serve()
 
-    def add_splits_back(self, splits: list[FileSplit], subtask: int) -> None:
+    def add_splits_back(self, splits: list[S], subtask: int) -> None:
         self._left.extendleft(reversed(splits))
         self._serve()
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flinkpy.connectors.source_api.enumerators import SplitQueue
-from flinkpy.connectors.source_api.readers import NothingYet, SequentialReader, SplitReader
+from flinkpy.connectors.source_api.enumerators import SplitShares
+from flinkpy.connectors.source_api.readers import NothingYet, SideBySideReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -60,14 +60,14 @@ class DataGeneratorSource(Source[StrideSplit]):
         def discover(parallelism: int) -> list[StrideSplit]:
             return [StrideSplit(f"{first}/{parallelism}", first, parallelism, self._count) for first in range(parallelism)]
 
-        return SplitQueue(context, discover, checkpoint)
+        return SplitShares(context, discover, checkpoint)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[StrideSplit]:
         make = self._make_columns if self._columns else self._make_rows
         rate = self._rate
         if rate is None:
-            return SequentialReader(context, lambda split: GeneratingReader(split, make))
-        return SequentialReader(context, lambda split: RatedReader(split, make, rate, context.clock))
+            return SideBySideReader(context, lambda split: GeneratingReader(split, make), awaits_all=True)
+        return SideBySideReader(context, lambda split: RatedReader(split, make, rate, context.clock), awaits_all=True)
 
     def _make_rows(self, indices: range) -> Batch:
         return RowBatch(list(map(self._function, indices)))

@@ -5,10 +5,15 @@ from __future__ import annotations
 import datetime
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from flinkpy.connectors.files.partition_folders import folder_of
+from flinkpy.connectors.rows import rows_of
+from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.text_values import plain
 
 # The letters of Java's DateTimeFormatter that are supported; other text goes in quotes.
 _LETTERS = {"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S", "a": "%p", "DDD": "%j",
@@ -30,6 +35,23 @@ class BucketAssigner(ABC):
         """The bucket of this record."""
         raise NotImplementedError
 
+    def shares_of(self, batch: Batch, now_ms: int) -> Iterable[tuple[str, Batch]]:
+        """The buckets of a batch's records that come now, and what is written to each."""
+        bucket = self.bucket_for(now_ms)
+        if bucket is not None:
+            return [(bucket, batch)]
+        values = rows_of(batch)
+        shares: dict[str, list[int]] = {}
+        for at, value in enumerate(values):
+            shares.setdefault(self.bucket_of(value), []).append(at)
+        if isinstance(batch, ColumnBatch):
+            return [(name, ColumnBatch(batch.data.take(positions))) for name, positions in shares.items()]
+        return [(name, RowBatch([values[at] for at in positions])) for name, positions in shares.items()]
+
+    def type_written(self, type_info: TypeInformation | None) -> TypeInformation | None:
+        """The type of what is written of records of this declared type."""
+        return type_info
+
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
         """No folders: all records go into the sink's directory."""
@@ -45,6 +67,15 @@ class BucketAssigner(ABC):
     def by_value(bucket_of: Callable[[Any], str]) -> BucketAssigner:
         """One folder per value of a function of the record. (In PyFlink such assigners are written in Java.)"""
         return _ByValue(bucket_of)
+
+    @staticmethod
+    def by_columns(*names: str) -> BucketAssigner:
+        """One folder for each combination of values of these columns, such as ``city=Oslo/year=2024``. As in Hive and Spark, the values stand in the
+        folder's name only, and not in its files.
+
+        >>> FileSink("out", "parquet", buckets=BucketAssigner.by_columns("city", "year"))  # doctest: +SKIP
+        """
+        return ByColumns(names)
 
 
 class _BasePath(BucketAssigner):
@@ -64,6 +95,70 @@ class _ByValue(BucketAssigner):
         if bucket.startswith("/") or ".." in bucket.split("/"):
             raise ProgramError(f"bucket {bucket!r} leads out of the sink's directory; give the name of a folder in it")
         return bucket
+
+
+class ByColumns(BucketAssigner):
+    """Partitions of columns, or of records with names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+            raise ProgramError(f"the columns of partitions are a list of names, at least one; this is {names!r:.80}")
+        self._names = list(names)
+
+    def bucket_for(self, now_ms: int) -> None:
+        return None
+
+    def shares_of(self, batch: Batch, now_ms: int) -> Iterable[tuple[str, Batch]]:
+        return self._columns_shared(batch.data) if isinstance(batch, ColumnBatch) else self._rows_shared(batch.values)
+
+    def _columns_shared(self, data: Any) -> Iterator[tuple[str, Batch]]:
+        self._check(data.schema.names)
+        import numpy as np
+        import pyarrow.compute as pc
+
+        from flinkpy.columns.values.conversion import python_values
+
+        codes: Any = None
+        keys: list[list[Any]] = []
+        for name in self._names:
+            encoded = pc.dictionary_encode(data.column(name), null_encoding="encode")
+            keys.append(python_values(encoded.dictionary))
+            indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = indices if codes is None else codes * len(keys[-1]) + indices
+        found, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        others = data.drop_columns(self._names)
+        order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))
+        for at in np.argsort(first).tolist():  # in the order of their first records
+            code, values = int(found[at]), []
+            for key in reversed(keys):
+                code, position = divmod(code, len(key))
+                values.append(key[position])
+            share = others if len(found) == 1 else others.take(order[ends[at - 1] if at else 0:ends[at]])
+            yield folder_of(dict(zip(self._names, reversed(values)))), ColumnBatch(share)
+
+    def _rows_shared(self, values: Sequence[Any]) -> Iterator[tuple[str, Batch]]:
+        shares: dict[str, list[Any]] = {}
+        for value in values:
+            record = plain(value)
+            if not isinstance(record, dict):
+                raise ProgramError(f"partitions by {', '.join(self._names)} need records whose fields have names; {value!r:.80} has none")
+            self._check(list(record))
+            folder = folder_of({name: record[name] for name in self._names})
+            shares.setdefault(folder, []).append({name: each for name, each in record.items() if name not in self._names})
+        return ((folder, RowBatch(records)) for folder, records in shares.items())
+
+    def _check(self, names: Sequence[str]) -> None:
+        missing = [name for name in self._names if name not in names]
+        if missing:
+            raise ProgramError(f"there is no column {missing[0]!r} to partition by; there are {', '.join(map(str, names))}")
+        if len(names) == len(self._names):
+            raise ProgramError(f"partitions by {', '.join(self._names)} leave no column for the files: these are all there are")
+
+    def type_written(self, type_info: TypeInformation | None) -> TypeInformation | None:
+        if not isinstance(type_info, RowTypeInfo):
+            return type_info
+        kept = [(name, kind) for name, kind in zip(type_info.field_names, type_info.field_types) if name not in self._names]
+        return Types.ROW_NAMED([name for name, _ in kept], [kind for _, kind in kept]) if kept else None
 
 
 class _DateTime(BucketAssigner):

@@ -2,6 +2,7 @@
 
 Parts are put together at a checkpoint, or at every n-th, and when the input ends: those of one subtask and one folder that came since the last time.
 Until then they stay hidden. The sources are kept until the joined file is committed, as an earlier checkpoint may still know them.
+A compactor works on the local disk: elsewhere the parts are fetched to it, and what it makes is sent back.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flinkpy.connectors.part_files.part_names import PartFile, PartNames
+from flinkpy.connectors.part_files.part_storage import Disk, PartStorage
 from flinkpy.core.errors import ProgramError
 
 
@@ -94,6 +98,7 @@ class FileCompactor(ABC):
         """Writes ``target`` from the files in their order, and leaves them as they are."""
 
     joins = True  # whether it takes more than one file
+    concatenates = False  # whether it puts their bytes one behind the other
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
@@ -109,6 +114,7 @@ class FileCompactor(ABC):
 @dataclass(frozen=True)
 class _Concat(FileCompactor):
     delimiter: bytes
+    concatenates = True
 
     def compact(self, sources: Sequence[str], target: str) -> None:
         with open(target, "wb") as out:
@@ -136,3 +142,33 @@ def _positive(number: int, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise ProgramError(f"{what} is a whole number from 1 on, this is {number!r}")
     return number
+
+
+def compacted(
+    parts: Sequence[PartFile], names: PartNames, storage: PartStorage, strategy: FileCompactStrategy, compactor: FileCompactor,
+) -> list[PartFile]:
+    """The files that the parts were put together to."""
+    folders: dict[str, list[PartFile]] = {}
+    for part in parts:
+        folders.setdefault(os.path.dirname(part.final), []).append(part)
+    made = []
+    for of_folder in folders.values():
+        sizes = [storage.size(part.hidden) for part in of_folder]
+        for group in strategy.groups(sizes) if compactor.joins else [[at] for at in range(len(of_folder))]:
+            joined = names.joined([of_folder[at] for at in group])
+            _compact(storage, compactor, joined)
+            made.append(joined)
+    return made
+
+
+def _compact(storage: PartStorage, compactor: FileCompactor, joined: PartFile) -> None:
+    if isinstance(storage, Disk):
+        compactor.compact(joined.sources, joined.hidden)
+        return
+    with tempfile.TemporaryDirectory(prefix="flinkpy-parts-") as folder:
+        sources = [os.path.join(folder, f"{at}-{os.path.basename(path)}") for at, path in enumerate(joined.sources)]
+        for path, source in zip(joined.sources, sources):
+            storage.fetch(path, source)
+        made = os.path.join(folder, "made")
+        compactor.compact(sources, made)
+        storage.store(made, joined.hidden)

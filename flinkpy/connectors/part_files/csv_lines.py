@@ -8,8 +8,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from flinkpy.connectors.part_files.text_values import cell_text
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.text_values import cell_text
 
 _WRITTEN_WELL = {str, int, float, bool, type(None)}  # Python's csv module writes these well, and all else by its str
 

@@ -1,23 +1,43 @@
-"""The formats of part files: text lines, CSV, JSON lines and Parquet. Each writes rows and columns."""
+"""The formats of part files: text lines, CSV, JSON lines, Parquet and Avro. Each writes rows and columns."""
 
 from __future__ import annotations
 
+import codecs
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.part_files.csv_lines import CsvLines, check_encoding
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
+from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.connectors.part_files.part_writer import PartWriter as PartWriter
-from flinkpy.connectors.part_files.text_values import fields_of, json_text, plain
 from flinkpy.connectors.rows import rows_of
 from flinkpy.core.elements import Batch
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.text_values import fields_of, json_text, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Compression = Literal["gzip", "bz2", "zstd", "lz4", "brotli"]
+
+
+def compressed_suffix(compression: str | None) -> str:
+    """What the names of files with this compression end in. Raises ProgramError for one that Arrow does not have.
+
+    >>> compressed_suffix("gzip")
+    '.gz'
+    """
+    if compression is None:
+        return ""
+    found = [suffix for suffix, name in SUFFIXES.items() if name == compression]
+    if not found:
+        raise ProgramError(f"compression is one of {', '.join(SUFFIXES.values())}, or None; this is {compression!r:.80}")
+    return found[0]
 
 
 class FileFormat(BulkWriterFactory):
@@ -25,47 +45,66 @@ class FileFormat(BulkWriterFactory):
 
     suffix: str
 
+    @property
+    def can_be_concatenated(self) -> bool:
+        """Whether several files, one behind the other, are one file of this format."""
+        return True
+
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
         """This format, adapted to a stream of that declared type."""
         return self
 
     @abstractmethod
-    def open(self, path: str) -> PartWriter:
-        """Begins a file at ``path``."""
+    def open(self, file: OutputFile) -> PartWriter:
+        """Begins to write this new file."""
 
 
-class _TextPart(PartWriter):
-    """Writes batches that a function turns into text."""
+class _EncodedPart(PartWriter):
+    """Writes batches that a function turns into bytes, compressed if ``compression`` says so."""
 
-    def __init__(self, path: str, charset: str, text_of: Callable[[Batch], str]) -> None:
-        self._file = open(path, "w", encoding=charset, newline="", buffering=256 << 10)  # noqa: SIM115  (closed in close)
-        self._text_of = text_of
+    def __init__(self, file: OutputFile, bytes_of: Callable[[Batch], bytes], compression: str | None = None) -> None:
+        self._file, self._bytes_of, self._compressed = file, bytes_of, compression is not None
+        self._out: Any = file
+        if compression is not None:
+            import pyarrow as pa
+
+            self._out = pa.CompressedOutputStream(file, compression)
 
     def write(self, batch: Batch) -> None:
-        self._file.write(self._text_of(batch))
+        self._out.write(self._bytes_of(batch))
 
     @property
     def size(self) -> int:
-        return int(self._file.buffer.tell())  # type: ignore[attr-defined]  # a BufferedWriter; the stub does not say so
+        return self._file.tell()
 
     def flush(self) -> None:
-        self._file.flush()
+        if not self._compressed:  # a compressor that is flushed often compresses badly
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.close()
+        try:
+            if self._compressed:
+                self._out.close()
+        finally:
+            self._file.close()
+
+
+def _text_part(file: OutputFile, charset: str, text_of: Callable[[Batch], str], compression: str | None) -> PartWriter:
+    encode = codecs.getincrementalencoder(charset)().encode  # writes the byte order mark of UTF-16 once
+    return _EncodedPart(file, lambda batch: encode(text_of(batch)), compression)
 
 
 class TextFormat(FileFormat):
-    """One line per value: ``str(value)``, or what ``encode`` returns for it."""
+    """One line per value: ``str(value)``, or what ``encode`` returns for it. ``compression`` is one of the names of
+    Arrow's codecs, such as ``"gzip"``."""
 
-    suffix = ".txt"
+    def __init__(self, encode: Callable[[Any], str] = str, charset: str = "utf-8", *, compression: Compression | None = None) -> None:
+        self._encode, self._charset, self._compression = encode, charset, compression
+        self.suffix = ".txt" + compressed_suffix(compression)
 
-    def __init__(self, encode: Callable[[Any], str] = str, charset: str = "utf-8") -> None:
-        self._encode, self._charset = encode, charset
-
-    def open(self, path: str) -> PartWriter:
+    def open(self, file: OutputFile) -> PartWriter:
         encode = self._encode
-        return _TextPart(path, self._charset, lambda batch: "".join([f"{encode(value)}\n" for value in rows_of(batch)]))
+        return _text_part(file, self._charset, lambda batch: "".join([f"{encode(value)}\n" for value in rows_of(batch)]), self._compression)
 
 
 class EncodedFormat(FileFormat):
@@ -77,27 +116,9 @@ class EncodedFormat(FileFormat):
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
         return EncodedFormat(self._encoder.of_type(type_info), self.suffix)
 
-    def open(self, path: str) -> PartWriter:
-        return _BytesPart(path, self._encoder.encode)
-
-
-class _BytesPart(PartWriter):
-    def __init__(self, path: str, encode: Callable[[Any], bytes]) -> None:
-        self._file = open(path, "wb", buffering=256 << 10)  # noqa: SIM115  (closed in close)
-        self._encode = encode
-
-    def write(self, batch: Batch) -> None:
-        self._file.write(b"".join(map(self._encode, rows_of(batch))))
-
-    @property
-    def size(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+    def open(self, file: OutputFile) -> PartWriter:
+        encode = self._encoder.encode
+        return _EncodedPart(file, lambda batch: b"".join(map(encode, rows_of(batch))))
 
 
 class CsvFormat(FileFormat):
@@ -107,22 +128,26 @@ class CsvFormat(FileFormat):
 
     None is written as ``null_value`` without quotes. The same text as a value, and empty text, is quoted, so that
     readers can tell them apart. ``quoting_style`` is ``"needed"`` or ``"all_valid"``, which quotes everything but
-    None. Bytes are written as Base64, nested values as JSON. Raises ProgramError for invalid arguments.
+    None. Bytes are written as Base64, nested values as JSON. ``compression`` is one of the names of Arrow's codecs,
+    such as ``"gzip"``. Raises ProgramError for invalid arguments.
     """
 
-    suffix = ".csv"
-
     def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True, *, null_value: str = "",
-                 encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed") -> None:
+                 encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed", compression: Compression | None = None) -> None:
         if not isinstance(null_value, str) or any(letter in null_value for letter in ('"', "\n", "\r", delimiter)):
             raise ProgramError(f"CsvFormat: null_value is text without quotes, line ends and delimiters, this is {null_value!r:.80}")
         if quoting_style not in ("needed", "all_valid"):
             raise ProgramError(f'CsvFormat: quoting_style is "needed" or "all_valid", this is {quoting_style!r:.80}')
         check_encoding(encoding)
-        self._columns, self._header, self._encoding = columns, header, encoding
+        self._columns, self._header, self._encoding, self._compression = columns, header, encoding, compression
+        self.suffix = ".csv" + compressed_suffix(compression)
         self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid")
 
-    def open(self, path: str) -> PartWriter:
+    @property
+    def can_be_concatenated(self) -> bool:
+        return not self._header
+
+    def open(self, file: OutputFile) -> PartWriter:
         fields, lines = _Fields(self._columns), self._lines
         header_due = [self._header]
 
@@ -135,7 +160,7 @@ class CsvFormat(FileFormat):
                 head = lines.header(names) if names else ""
             return head + lines.of(list(map(fields.of, values)))
 
-        return _TextPart(path, self._encoding, text_of)
+        return _text_part(file, self._encoding, text_of, self._compression)
 
 
 class _Fields:
@@ -169,13 +194,16 @@ class JsonLinesFormat(FileFormat):
 
     Values that JSON does not have are written as Flink and Spark do: bytes as Base64; NaN and infinities as
     ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; dates, times and decimals as text. numpy's numbers become numbers.
-    Sets, and objects without a text form, raise ProgramError.
+    Sets, and objects without a text form, raise ProgramError. ``compression`` is one of the names of Arrow's codecs,
+    such as ``"gzip"``.
     """
 
-    suffix = ".jsonl"
+    def __init__(self, *, compression: Compression | None = None) -> None:
+        self._compression = compression
+        self.suffix = ".jsonl" + compressed_suffix(compression)
 
-    def open(self, path: str) -> PartWriter:
-        return _TextPart(path, "utf-8", lambda batch: "".join([json_text(value) + "\n" for value in rows_of(batch)]))
+    def open(self, file: OutputFile) -> PartWriter:
+        return _text_part(file, "utf-8", lambda batch: "".join([json_text(value) + "\n" for value in rows_of(batch)]), self._compression)
 
 
 class ParquetFormat(FileFormat):
@@ -193,15 +221,59 @@ class ParquetFormat(FileFormat):
     def __init__(self, schema: pa.Schema | None = None, compression: str = "zstd") -> None:
         self._schema, self._compression = schema, compression
 
+    @property
+    def can_be_concatenated(self) -> bool:
+        return False
+
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
-        if self._schema is not None or not isinstance(type_info, RowTypeInfo):
-            return self
-        from flinkpy.columns.values.arrow_types import arrow_schema
+        schema = _declared_schema(self._schema, type_info)
+        return self if schema is self._schema else ParquetFormat(schema, self._compression)
 
-        try:
-            return ParquetFormat(arrow_schema(type_info), self._compression)
-        except ProgramError:  # Arrow has no type for a field, so the values must show it
-            return self
+    def open(self, file: OutputFile) -> PartWriter:
+        return ParquetPart(file, self._schema, self._compression)
 
-    def open(self, path: str) -> PartWriter:
-        return ParquetPart(path, self._schema, self._compression)
+
+class AvroFormat(FileFormat):
+    """Avro container files. Their columns come from ``schema`` or from the records, as those of Parquet files do; all may
+    be null that are not declared otherwise. ``codec`` compresses: ``"null"``, ``"deflate"``, ``"bzip2"``, ``"snappy"``,
+    ``"zstandard"`` (the last two need packages of their own). Needs the extra ``flinkpy[avro]``.
+
+    >>> FileSink("out", AvroFormat(codec="null"))  # doctest: +SKIP
+    """
+
+    suffix = ".avro"
+
+    def __init__(self, schema: pa.Schema | None = None, codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate") -> None:
+        if codec not in ("null", "deflate", "bzip2", "snappy", "zstandard"):
+            raise ProgramError(f"codec is one of null, deflate, bzip2, snappy, zstandard; this is {codec!r:.80}")
+        from flinkpy.connectors.files.avro.avro_types import avro_schema, require_fastavro
+
+        require_fastavro()
+        if schema is not None:
+            avro_schema(schema)  # raises an error for a type that Avro does not have
+        self._schema, self._codec = schema, codec
+
+    @property
+    def can_be_concatenated(self) -> bool:
+        return False
+
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        schema = _declared_schema(self._schema, type_info)
+        return self if schema is self._schema else AvroFormat(schema, self._codec)
+
+    def open(self, file: OutputFile) -> PartWriter:
+        from flinkpy.connectors.part_files.avro_part import AvroPart
+
+        return AvroPart(file, self._schema, self._codec)
+
+
+def _declared_schema(given: pa.Schema | None, type_info: TypeInformation | None) -> pa.Schema | None:
+    """The schema that was given, or that of the stream's declared type, or None: the values show it."""
+    if given is not None or not isinstance(type_info, RowTypeInfo):
+        return given
+    from flinkpy.columns.values.arrow_types import arrow_schema
+
+    try:
+        return arrow_schema(type_info)
+    except ProgramError:  # Arrow has no type for a field
+        return None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flinkpy.connectors.part_files.buckets import BucketAssigner
-from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
+from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy, compacted
 from flinkpy.connectors.part_files.file_formats import FileFormat
-from flinkpy.connectors.part_files.part_commits import sync
 from flinkpy.connectors.part_files.part_names import PartFile, PartNames
+from flinkpy.connectors.part_files.part_storage import PartStorage
 from flinkpy.connectors.part_files.part_writer import PartWriter
 from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, OpenPart, RollingPolicy
-from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import Batch
 from flinkpy.operators.context import ProcessingTimeService, TimerHandle
 from flinkpy.operators.sinks.sink_port import SinkWriter
 
@@ -60,11 +58,11 @@ class FileWriter(SinkWriter):
     """The parts of one subtask, each begun with its first record. ``synced``: they are on disk before a checkpoint is."""
 
     def __init__(
-        self, form: FileFormat, assigner: BucketAssigner, rolling: RollingPolicy,
+        self, form: FileFormat, storage: PartStorage, assigner: BucketAssigner, rolling: RollingPolicy,
         compact: tuple[FileCompactStrategy, FileCompactor] | None, names: PartNames, timers: ProcessingTimeService,
         check_interval_ms: int, *, synced: bool, state: FileWriterState | None = None,
     ) -> None:
-        self._format, self._assigner, self._rolling, self._compact = form, assigner, rolling, compact
+        self._format, self._storage, self._assigner, self._rolling, self._compact = form, storage, assigner, rolling, compact
         self._names = names
         self._timers, self._interval_s, self._synced = timers, check_interval_ms / 1000, synced
         self._buckets: dict[str, _Bucket] = {}
@@ -78,19 +76,8 @@ class FileWriter(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         now = self._timers.now_ms()
-        bucket = self._assigner.bucket_for(now)
-        if bucket is not None:
-            self._write(bucket, batch, now)
-            return
-        values = rows_of(batch)
-        shares: dict[str, list[int]] = {}
-        for at, value in enumerate(values):
-            shares.setdefault(self._assigner.bucket_of(value), []).append(at)
-        for bucket, positions in shares.items():
-            if isinstance(batch, ColumnBatch):
-                self._write(bucket, ColumnBatch(batch.data.take(positions)), now)
-            else:
-                self._write(bucket, RowBatch([values[at] for at in positions]), now)
+        for bucket, share in self._assigner.shares_of(batch, now):
+            self._write(bucket, share, now)
 
     def _write(self, name: str, batch: Batch, now: int) -> None:
         bucket = self._buckets.get(name)
@@ -98,7 +85,7 @@ class FileWriter(SinkWriter):
             bucket = self._buckets[name] = _Bucket(self._first_number)
         if bucket.part is None:
             bucket.names = self._names.part(name, bucket.number)
-            bucket.part, bucket.opened_ms = self._format.open(bucket.names.hidden), now
+            bucket.part, bucket.opened_ms = self._format.open(self._storage.create(bucket.names.hidden)), now
             bucket.number += 1
         bucket.part.write(batch)
         bucket.written_ms = now
@@ -109,7 +96,8 @@ class FileWriter(SinkWriter):
     def _roll(self, bucket: _Bucket, now: int) -> None:
         if bucket.part is None:
             return
-        if self._rolling.should_roll(OpenPart(bucket.part.size, bucket.opened_ms, bucket.written_ms), now):
+        size, largest = bucket.part.size, self._storage.largest_part
+        if (largest is not None and size >= largest) or self._rolling.should_roll(OpenPart(size, bucket.opened_ms, bucket.written_ms), now):
             bucket.end_part()
 
     def _check(self) -> None:
@@ -142,14 +130,14 @@ class FileWriter(SinkWriter):
         if self._waited < self._compact[0].checkpoints and not self._ended:
             return ()
         waiting, self._waiting, self._waited = self._waiting, [], 0
-        joined = _compacted(waiting, self._names, *self._compact)
+        joined = compacted(waiting, self._names, self._storage, *self._compact)
         self._sync(joined)
         return joined
 
     def _sync(self, parts: Sequence[PartFile]) -> None:
         if self._synced:
             for part in parts:
-                sync(part.hidden)
+                self._storage.sync(part.hidden)
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[FileWriterState]:
         self._names.checkpoint_id = checkpoint_id
@@ -163,20 +151,3 @@ class FileWriter(SinkWriter):
             part, bucket.part = bucket.part, None
             if part is not None:
                 part.abandon()
-
-
-def _compacted(
-    parts: Sequence[PartFile], names: PartNames, strategy: FileCompactStrategy, compactor: FileCompactor,
-) -> list[PartFile]:
-    """The files the parts were put together to: those of each folder by themselves."""
-    folders: dict[str, list[PartFile]] = {}
-    for part in parts:
-        folders.setdefault(os.path.dirname(part.final), []).append(part)
-    made = []
-    for of_folder in folders.values():
-        sizes = [os.path.getsize(part.hidden) for part in of_folder]
-        for group in strategy.groups(sizes) if compactor.joins else [[at] for at in range(len(of_folder))]:
-            joined = names.joined([of_folder[at] for at in group])
-            compactor.compact(joined.sources, joined.hidden)
-            made.append(joined)
-    return made

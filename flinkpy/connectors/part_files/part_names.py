@@ -7,12 +7,12 @@ will come again: they are leftovers. Files begun before 7 belong to a complete c
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
 from dataclasses import dataclass
 
+from flinkpy.connectors.part_files.part_storage import PartStorage
 from flinkpy.operators.context import TaskInfo
 
 
@@ -40,9 +40,8 @@ class PartNames:
         return PartNames(path, prefix, suffix, task, f"-r{secrets.token_hex(4)}" if restored else "")
 
     def part(self, bucket: str, number: int) -> PartFile:
-        """The names of that part; makes the folder."""
+        """The names of that part."""
         folder = os.path.join(self._path, bucket)
-        os.makedirs(folder, exist_ok=True)
         name = f"{self._stem}-{number}{self._suffix}" if number else f"{self._stem}{self._suffix}"
         return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name))
 
@@ -56,17 +55,19 @@ class PartNames:
     def _hidden(self, name: str) -> str:
         return f".{name}.inprogress.{self._task.attempt_id.attempt}-{self.checkpoint_id}"
 
-    def clear_leftovers(self, restored_checkpoint: int | None) -> None:
+    def clear_leftovers(self, storage: PartStorage, restored_checkpoint: int | None) -> None:
         """Removes hidden files of this job that nobody will commit. None: no checkpoint was restored, so all of them.
 
-        Subtasks share the files among them: each takes its own, and those of subtasks that there are no more.
+        Subtasks share the files among them: each takes its own, and those of subtasks that there are no more. Those of later attempts stay: the order
+        to start this one may have come late, when nobody waits for it any more.
         """
         stem = re.escape(self._job_stem)
-        hidden = re.compile(rf"\.(?:compacted-)?{stem}(\d+)(?!\d).*\.inprogress\.\d+-(\d+)", re.DOTALL)
-        for folder, _, names in os.walk(self._path):
-            for name in names:
-                found = hidden.fullmatch(name)
-                if found is not None and int(found[1]) % self._task.parallelism == self._task.subtask_index and (
-                        restored_checkpoint is None or int(found[2]) >= restored_checkpoint):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.remove(os.path.join(folder, name))
+        hidden = re.compile(rf"\.(?:compacted-)?{stem}(\d+)(?!\d).*\.inprogress\.(\d+)-(\d+)", re.DOTALL)
+        for path in storage.below(self._path):
+            found = hidden.fullmatch(os.path.basename(path))
+            if found is None:
+                continue
+            subtask, attempt, checkpoint_id = map(int, found.groups())
+            is_earlier = subtask % self._task.parallelism == self._task.subtask_index and attempt < self._task.attempt_id.attempt
+            if is_earlier and (restored_checkpoint is None or checkpoint_id >= restored_checkpoint):
+                storage.remove(path)

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, Protocol
 
 from flinkpy.core.elements import Batch
+
+
+class OutputFile(Protocol):
+    """A file that is written from its beginning to its end."""
+
+    def write(self, data: Any, /) -> Any: ...
+
+    def flush(self) -> None: ...
+
+    def tell(self) -> int: ...
+
+    def close(self) -> None: ...
 
 
 class PartWriter(ABC):

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import ray
 
+from flinkpy.connectors.ray.written_blocks import BlockRange, WrittenBlocks
+
 TAKE_BLOCK = "take_block"
 """The name of a worker's handler (``RayRpcService.add_handler``) that returns a written block for its token."""
 
@@ -43,8 +45,7 @@ class BlockUpdates:
 
 
 class BlockSet:
-    """The blocks of one hand-over. Blocks to read have numbers. Written blocks belong to a subtask, and are hidden
-    until it commits them."""
+    """The blocks of one hand-over: those to read, which have numbers, and those that a job has written."""
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self.blocks = list(blocks)
@@ -56,9 +57,7 @@ class BlockSet:
         self._failure: str | None = None
         self._jobs_started = self._jobs_running = 0
         self._is_needed_by_program = True
-        self._written: dict[tuple[int, int], list[Any]] = {}  # (subtask, attempt) -> blocks
-        self._committed: dict[int, tuple[int, list[Any]]] = {}  # subtask -> the attempt that ended well, and its blocks
-        self._subtasks: int | None = None
+        self.written = WrittenBlocks()
 
     def expect_blocks(self, recipe: Recipe) -> None:
         """Announces that this recipe will make the blocks to read."""
@@ -130,35 +129,6 @@ class BlockSet:
         """The reference of one block, in a list, because Ray would replace a bare reference by the block."""
         return [self.blocks[number]]
 
-    def add_written(self, subtask: int, attempt: int, ref: list[Any]) -> None:
-        """Adds a block that a sink's subtask in the program's own process has put into the store."""
-        self._written.setdefault((subtask, attempt), []).extend(ref)
-
-    def fetch_written(self, subtask: int, attempt: int, worker: Any, token: str) -> None:
-        """Fetches a block from a sink's subtask in a worker, by a call of the worker's actor; so the keeper owns the
-        block."""
-        self._written.setdefault((subtask, attempt), []).append(worker.call_handler.remote(TAKE_BLOCK, token))
-
-    def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """Called when the subtask, one of ``subtasks``, has ended well: its blocks replace those of earlier attempts.
-        Returns when all are in the store."""
-        refs = self._written.get((subtask, attempt), [])
-        if refs:
-            ray.wait(refs, num_returns=len(refs), fetch_local=False)
-        self._written = {key: kept for key, kept in self._written.items() if key[0] != subtask or key[1] > attempt}
-        if attempt >= self._committed.get(subtask, (0, ()))[0]:
-            self._committed[subtask] = attempt, refs
-        self._subtasks = subtasks
-
-    def is_complete(self) -> bool:
-        """Whether all subtasks have committed."""
-        return self._subtasks is not None and len(self._committed) >= self._subtasks
-
-    def committed_blocks(self) -> list[Any]:
-        """All committed blocks, in order of subtask, each subtask's in order; none until all subtasks have
-        committed."""
-        return [ref for subtask in sorted(self._committed) for ref in self._committed[subtask][1]] if self.is_complete() else []
-
 
 class BlockKeeper:
     """The actor with a program's block sets. It carries out a caller's calls in order, except that ``make_again``,
@@ -204,19 +174,28 @@ class BlockKeeper:
     # -- blocks written ---------------------------------------------------------------------------------------------------
 
     def add_written(self, name: str, subtask: int, attempt: int, ref: list[Any]) -> None:
-        self._set(name).add_written(subtask, attempt, ref)
+        """Adds a block that a sink's subtask in the program's own process has put into the store."""
+        self._set(name).written.add(subtask, attempt, ref[0])
 
     def fetch_written(self, name: str, subtask: int, attempt: int, worker: Any, token: str) -> None:
-        self._set(name).fetch_written(subtask, attempt, worker, token)
+        """Fetches a block from a sink's subtask in a worker, by a call of the worker's actor; so the keeper owns the
+        block."""
+        self._set(name).written.add(subtask, attempt, worker.call_handler.remote(TAKE_BLOCK, token))
 
-    def commit_written(self, name: str, subtask: int, attempt: int, subtasks: int) -> None:
-        self._set(name).commit_written(subtask, attempt, subtasks)
+    def await_written(self, name: str, subtask: int, attempt: int) -> None:
+        """Returns when all blocks that the attempt has written are in the store."""
+        refs = self._set(name).written.of_attempt(subtask, attempt)
+        if refs:
+            ray.wait(refs, num_returns=len(refs), fetch_local=False)
+
+    def commit_written(self, name: str, blocks: BlockRange) -> None:
+        self._set(name).written.commit(blocks)
 
     def is_complete(self, name: str) -> bool:
-        return self._set(name).is_complete()
+        return self._set(name).written.is_complete
 
     def committed_blocks(self, name: str) -> list[Any]:
-        return self._set(name).committed_blocks()
+        return self._set(name).written.committed()
 
     # -- how long a set stays ---------------------------------------------------------------------------------------------
 

@@ -1,23 +1,28 @@
 """A sink that writes column batches as blocks into Ray's object store: in parallel, without passing through the
 driver, and owned by a keeper.
 
-A subtask's blocks are committed when it ends well; the output is complete when all subtasks have committed. Batches
-are gathered into blocks of a useful size. A subtask with ``WAITING_BLOCKS`` blocks on their way into the store takes
-no input, so memory is bounded.
+A subtask's blocks are committed when the checkpoint that has them is complete; in a job without checkpoints, when the
+subtask ends well. Batches are gathered into blocks of a useful size; a checkpoint ends a block. A subtask with
+``WAITING_BLOCKS`` blocks on their way into the store takes no input, so memory is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.sinks.sink_port import Sink, SinkWriter
+from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LOG = logging.getLogger(__name__)
 
 BLOCK_BYTES = 32 << 20
 WAITING_BLOCKS = 2  # how many blocks of a subtask may be on their way into the store
@@ -27,13 +32,14 @@ class RayBlockSink(Sink):
     """Writes blocks of about ``block_bytes`` for the keeper of that name. Takes only column batches, which
     ``stream.to_ray_dataset()`` ensures."""
 
-    begins_anew = True  # the keeper has the blocks of one attempt
-
     def __init__(self, keeper: str, block_bytes: int = BLOCK_BYTES) -> None:
         self.keeper, self.block_bytes = keeper, block_bytes
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         return _BlockWriter(self, context)
+
+    def create_committer(self, context: OperatorContext) -> Committer:
+        return _BlockCommitter(self.keeper)
 
     def block_of(self, table: pa.Table) -> Any:
         """The block to store for these records."""
@@ -51,6 +57,8 @@ class _BlockWriter(SinkWriter):
 
         self._sink, self._store = sink, Store(sink.keeper)
         self._subtask, self._attempt, self._subtasks = context.task.subtask_index, context.task.attempt_id.attempt, context.task.parallelism
+        self._begins_anew = not takes_checkpoints(context.configuration)
+        self._put_so_far, self._finished = 0, False
         self._run_in_task = context.run_in_task
         self._listener: Callable[[], None] = lambda: None
         self._waiting = 0
@@ -71,6 +79,7 @@ class _BlockWriter(SinkWriter):
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if gathered:
             self._waiting += 1
+            self._put_so_far += 1
             block = self._sink.block_of(pa.Table.from_batches(gathered))
             self._store.put(block, self._subtask, self._attempt, lambda: self._run_in_task(self._taken))
 
@@ -90,8 +99,29 @@ class _BlockWriter(SinkWriter):
         """Does nothing: an incomplete block is kept until there is more, or until the end."""
 
     def finish(self) -> None:
+        self._finished = True
+
+    def prepare_commit(self) -> Sequence[BlockRange]:
+        """Waits until the blocks are in the store, because a checkpoint that has them must not be lost with this
+        worker."""
         self._put()
-        self._store.commit_written(self._subtask, self._attempt, self._subtasks)
+        self._store.await_written(self._subtask, self._attempt)
+        last = self._subtasks if self._finished else None
+        return [BlockRange(self._sink.keeper, self._subtask, self._attempt, self._put_so_far, last, self._begins_anew)]
 
     def close(self) -> None:
         self._gathered = []
+
+
+class _BlockCommitter(Committer):
+    def __init__(self, keeper: str) -> None:
+        self._keeper = keeper
+
+    def commit(self, committables: Sequence[BlockRange]) -> None:
+        from flinkpy.connectors.ray.object_store import Store
+
+        for blocks in committables:
+            if blocks.keeper == self._keeper:
+                Store(self._keeper).commit_written(blocks)
+            else:  # from a checkpoint of another program: its blocks were seen there, or have ended with it
+                LOG.warning("blocks that an earlier program has written before the checkpoint are not part of this program's results")

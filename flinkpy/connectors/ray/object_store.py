@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import ray
 
 from flinkpy.connectors.ray.block_keeper import BlockKeeper, BlockUpdates, Recipe
+from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import IdFactory
 
@@ -181,20 +182,25 @@ class Store:
         _ready[token] = table, on_taken
         self._acks.append(self._call(BlockKeeper.fetch_written, subtask, attempt, worker, token))
 
-    def commit_written(self, subtask: int, attempt: int, subtasks: int) -> None:
-        """Commits the blocks that were put; returns when that is done."""
-        self._acks.append(self._call(BlockKeeper.commit_written, subtask, attempt, subtasks))
+    def await_written(self, subtask: int, attempt: int) -> None:
+        """Returns when the blocks that this attempt has put are in the store, and the keeper's. Raises
+        ResourceUnavailableError if they are not in time."""
+        self._acks.append(self._call(BlockKeeper.await_written, subtask, attempt))
         acks, self._acks = self._acks, []
         for ack in acks:
             _answer(ack, "written blocks")
 
+    def commit_written(self, blocks: BlockRange) -> None:
+        """Makes these blocks count; returns when that is done."""
+        _answer(self._call(BlockKeeper.commit_written, blocks), "written blocks")
+
     def is_complete(self) -> bool:
-        """Whether the job that wrote the blocks has ended well."""
+        """Whether all subtasks of the job that wrote the blocks have ended well, and committed them."""
         complete: bool = ray.get(self._call(BlockKeeper.is_complete))
         return complete
 
     def committed_blocks(self) -> list[Any]:
-        """The references of all committed blocks."""
+        """The references of all blocks that are committed so far."""
         refs: list[Any] = ray.get(self._call(BlockKeeper.committed_blocks))
         return refs
 

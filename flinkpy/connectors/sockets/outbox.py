@@ -37,11 +37,12 @@ class Outbox:
         self._retry_s = RETRY_S
         self._on_available: Callable[[], None] | None = None
         self._error: RecipientUnreachableError | None = None
+        self._flushing = False
         self.bytes_sent = 0
 
     @property
     def available(self) -> bool:
-        return self._queued < self._room or self._error is not None
+        return (self._queued < self._room and not self._flushing) or self._error is not None
 
     @property
     def queued_bytes(self) -> int:
@@ -60,6 +61,16 @@ class Outbox:
             self._queued += len(part)
         self._push()
         self._raise_error()
+
+    def begin_flush(self) -> None:
+        """Takes no more until everything is sent; then calls the listener. ``flushed`` says whether it is."""
+        self._flushing = bool(self._queue)
+
+    @property
+    def flushed(self) -> bool:
+        """Whether a flush that was begun is done; raises what went wrong meanwhile."""
+        self._raise_error()
+        return not self._flushing
 
     def flush(self) -> None:
         """Waits until everything is sent."""
@@ -98,6 +109,7 @@ class Outbox:
         self._retry_s = RETRY_S if self.bytes_sent > sent_before else min(2 * self._retry_s, LONGEST_RETRY_S)
         if self._queue and self._timer is None and self._error is None:
             self._timer = self._timers.call_later(self._retry_s, self._try_again)
+        self._flushing = self._flushing and bool(self._queue)
         if not was_available and self.available and self._on_available is not None:
             self._on_available()
 

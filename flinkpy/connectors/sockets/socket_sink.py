@@ -56,7 +56,11 @@ class _SocketWriter(SinkWriter):
         self._outbox.set_listener(on_available)
 
     def flush(self) -> None:
-        self._outbox.flush()
+        self._outbox.begin_flush()
+
+    @property
+    def flushed(self) -> bool:
+        return self._outbox.flushed
 
     def close(self) -> None:
         self._outbox.close()

@@ -36,6 +36,7 @@ class SocketTextSource(Source[SocketSplit]):
     """
 
     has_timestamps = False
+    can_replay = False
 
     def __init__(self, host: str, port: int, delimiter: str = "\n", max_retries: int = 0, charset: str = "utf-8") -> None:
         if not isinstance(port, int) or not 0 < port < 65536:

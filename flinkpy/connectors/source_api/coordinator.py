@@ -117,10 +117,14 @@ class SourceCoordinator:
             _LOG.exception("closing the enumerator of %s", self.name)
 
     def snapshot_state(self, checkpoint_id: int) -> bytes:
-        """The splits that the enumerator has not assigned, pickled. Those that it has are in the readers' state at this checkpoint."""
+        """The splits that the enumerator has not assigned, pickled. Those that it has are in the readers' state at this
+        checkpoint. Raises what the enumerator raises, as an error of its program; the enumerator goes on."""
         for reader in self._readers:
             reader.before[checkpoint_id], reader.assigned = reader.assigned, []
-        return dumps_data(self._require_enumerator().snapshot_state(checkpoint_id), f"the enumerator's state of {self.name}")
+        try:
+            return dumps_data(self._require_enumerator().snapshot_state(checkpoint_id), f"the enumerator's state of {self.name}")
+        except Exception as error:
+            raise as_user_error(error, f"{self.name} (enumerator)") from error
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The readers' splits of this checkpoint never come back."""

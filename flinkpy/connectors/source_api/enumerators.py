@@ -1,13 +1,15 @@
 """Enumerators: SplitQueue, which most sources need, hands out one split per request; SplitPool is its base class for
-splits that come one by one; SplitShares gives each reader its share of the splits at the start."""
+splits that come one by one; SplitShares gives each reader its share of the splits at the start; SplitDiscovery does so too, and
+looks for new ones."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from flinkpy.connectors.source_api.source import SourceSplit, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.connectors.source_api.source import BeginReading, SourceSplit, SplitEnumerator, SplitEnumeratorContext
 
 S = TypeVar("S", bound=SourceSplit)
 
@@ -123,3 +125,70 @@ class SplitShares(SplitEnumerator[S]):
 
     def __repr__(self) -> str:
         return f"<SplitShares: {sum(map(len, self._shares.values()))} splits left>"
+
+
+@dataclass(frozen=True)
+class DiscoveredSplits(Generic[S]):
+    """The state of a SplitDiscovery in a checkpoint."""
+
+    seen: tuple[str, ...] | None  # the ids of all splits that were found, in this order; None: it had not looked yet
+    left: tuple[S, ...]
+
+
+class SplitDiscovery(SplitEnumerator[S]):
+    """Assigns the splits that are there at the start as SplitShares does, and looks for new ones every ``interval_s``. For splits without end that
+    become more: partitions, tables, shards. A split that is no longer found is read on: its reader says when it ends.
+
+    ``discover(parallelism)`` gives all splits there are, in a thread in the background; those whose ``split_id`` was seen before are dropped. What
+    it raises fails the job. Use it with ``SideBySideReader(…, awaits_all=True)``.
+    """
+
+    def __init__(
+        self, context: SplitEnumeratorContext[S], discover: Callable[[int], Iterable[S]], interval_s: float,
+        checkpoint: DiscoveredSplits[S] | None = None,
+    ) -> None:
+        self._context, self._discover, self._interval_s = context, discover, interval_s
+        self._seen: dict[str, None] = dict.fromkeys((checkpoint.seen if checkpoint is not None else None) or ())
+        self._has_looked = checkpoint is not None and checkpoint.seen is not None
+        self._shares: dict[int, list[S]] = {}  # of readers that have not registered yet
+        for index, split in enumerate(checkpoint.left if checkpoint is not None else ()):
+            self._shares.setdefault(index % context.parallelism, []).append(split)
+
+    def start(self) -> None:
+        parallelism = self._context.parallelism
+        self._context.call_async(lambda: list(self._discover(parallelism)), self._found, self._interval_s)
+
+    def _found(self, splits: list[S], error: BaseException | None) -> None:
+        if error is not None:
+            raise error
+        for split in splits:
+            if split.split_id not in self._seen:
+                self._shares.setdefault(len(self._seen) % self._context.parallelism, []).append(split)
+                self._seen[split.split_id] = None
+        registered = self._context.registered_readers
+        began, self._has_looked = not self._has_looked, True
+        for subtask in registered:
+            self._assign(subtask, begin=began)
+
+    def _assign(self, subtask: int, *, begin: bool) -> None:
+        if share := self._shares.pop(subtask, None):
+            self._context.assign_splits(subtask, share)
+        if begin:
+            self._context.send_event_to_reader(subtask, BeginReading())
+
+    def add_reader(self, subtask: int) -> None:
+        if self._has_looked:
+            self._assign(subtask, begin=True)
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        """Readers of splits without end have no need to ask."""
+
+    def add_splits_back(self, splits: list[S], subtask: int) -> None:
+        self._shares.setdefault(subtask, []).extend(splits)
+
+    def snapshot_state(self, checkpoint_id: int) -> DiscoveredSplits[S]:
+        seen = tuple(self._seen) if self._has_looked else None
+        return DiscoveredSplits(seen, tuple(split for share in self._shares.values() for split in share))
+
+    def __repr__(self) -> str:
+        return f"<SplitDiscovery: {len(self._seen)} splits seen, {sum(map(len, self._shares.values()))} left>"

@@ -42,7 +42,7 @@ class _Of:
     event: Any
 
 
-_SWITCH, _NO_MORE, _DONE = "switch", "no more splits", "done"
+_SWITCH, _NO_MORE, _DONE, _BEHIND = "switch", "no more splits", "done", "behind"
 
 
 class HybridSource(Source[HybridSplit]):
@@ -64,6 +64,7 @@ class HybridSource(Source[HybridSplit]):
             raise ProgramError("a hybrid source reads rows or columns, not one behind the other: read them as two streams and union these")
         self._sources = sources
         self.has_timestamps = any(source.has_timestamps for source in sources)
+        self.can_replay = all(source.can_replay for source in sources)
 
     @staticmethod
     def builder(first_source: Source[Any]) -> HybridSourceBuilder:
@@ -149,6 +150,7 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
         self._restored: Any = None if checkpoint is None else checkpoint[1]
         self._at: dict[int, int] = {}  # subtask -> index of the source its reader is at
         self._done: set[int] = set()  # readers that have finished the current source
+        self._back: dict[int, int] = {}  # subtask -> index of the earliest source whose splits have come back from it
         self._enumerators: dict[int, SplitEnumerator[Any]] = {}
 
     def start(self) -> None:
@@ -160,7 +162,7 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
         self._enumerators[index].start()
 
     def add_reader(self, subtask: int) -> None:
-        self._send_to(subtask, self._index)
+        self._send_to(subtask, self._back.pop(subtask, self._index))
 
     def _send_to(self, subtask: int, index: int) -> None:
         self._at[subtask] = index
@@ -174,6 +176,8 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
     def handle_source_event(self, subtask: int, event: Any) -> None:
         if event.event == _DONE:
             self._reader_done(subtask, event.index)
+        elif event.event == _BEHIND:  # it was restored with splits of an earlier source
+            self._send_to(subtask, event.index)
         elif event.index in self._enumerators:
             self._enumerators[event.index].handle_source_event(subtask, event.event[0])
 
@@ -196,6 +200,7 @@ class _HybridEnumerator(SplitEnumerator[HybridSplit]):
         for index in sorted({split.index for split in splits}):
             if index in self._enumerators:
                 self._enumerators[index].add_splits_back([split.split for split in splits if split.index == index], subtask)
+                self._back[subtask] = min(index, self._back.get(subtask, index))
         self._at.pop(subtask, None)
         self._done.discard(subtask)
 
@@ -245,7 +250,10 @@ class _HybridReader(SourceReader[HybridSplit]):
 
     def handle_source_event(self, event: Any) -> None:
         if event.event == _SWITCH:
-            if event.index != self._index:
+            earliest = min((split.index for split in self._early), default=event.index)
+            if earliest < event.index:
+                self._context.send_source_event(_Of(earliest, _BEHIND))
+            elif event.index != self._index:
                 self._switch(event.index)
         elif self._reader is None or event.index != self._index:
             return

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from flinkpy.connectors.source_api.source import InputStatus, ReaderContext, SourceReader, SourceSplit
+from flinkpy.connectors.source_api.source import BeginReading, InputStatus, ReaderContext, SourceReader, SourceSplit
 from flinkpy.core.elements import Batch, RowBatch
 
 S = TypeVar("S", bound=SourceSplit)
@@ -35,6 +35,36 @@ class NothingYet:
 
 
 UNTIL_WOKEN = NothingYet()
+
+
+class Acknowledgements(Generic[S]):
+    """Tells how far splits were read in a checkpoint that is complete: those that were being read, and those that ended since the one before.
+
+    ``tell`` gets each split once, as the newest of these checkpoints has it.
+    """
+
+    def __init__(self, tell: Callable[[list[S]], None]) -> None:
+        self._tell = tell
+        self._ended: list[S] = []
+        self._pending: dict[int, list[S]] = {}
+
+    def split_ended(self, split: S) -> None:
+        self._ended.append(split)
+
+    def begin(self, checkpoint_id: int, being_read: Iterable[S]) -> None:
+        self._pending[checkpoint_id] = [*self._ended, *being_read]
+        self._ended = []
+
+    def complete(self, checkpoint_id: int) -> None:
+        newest: dict[str, S] = {}
+        for number in sorted(number for number in self._pending if number <= checkpoint_id):
+            newest.update((split.split_id, split) for split in self._pending.pop(number))
+        if newest:
+            self._tell(list(newest.values()))
+
+
+def _nobody(splits: list[Any]) -> None:
+    """Nobody wants to know how far splits were read."""
 
 
 class SplitReader(ABC, Generic[S]):
@@ -61,11 +91,18 @@ class SplitReader(ABC, Generic[S]):
 
 
 class SequentialReader(SourceReader[S]):
-    """Reads one split after the other in the task's thread, and requests another when it has none."""
+    """Reads one split after the other in the task's thread, and requests another when it has none.
 
-    def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
+    ``acknowledge`` is called in the task's thread when a checkpoint is complete, with the splits that were begun, as they are in it: what was read
+    of them never comes again.
+    """
+
+    def __init__(
+        self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]], acknowledge: Callable[[list[S]], None] = _nobody,
+    ) -> None:
         self._context = context
         self._open_split = open_split
+        self._acknowledgements = Acknowledgements(acknowledge)
         self._splits: deque[S] = deque()
         self._current: SplitReader[S] | None = None
         self._asked = self._no_more = False
@@ -80,6 +117,7 @@ class SequentialReader(SourceReader[S]):
             batch = current.next_batch(limit)
             if batch is None:
                 self._current = None
+                self._acknowledgements.split_ended(current.snapshot())
                 current.close()
             elif isinstance(batch, NothingYet):
                 if batch.retry_after_s is not None:
@@ -104,7 +142,12 @@ class SequentialReader(SourceReader[S]):
         self._no_more = True
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        return [*([self._current.snapshot()] if self._current is not None else []), *self._splits]
+        being_read = [] if self._current is None else [self._current.snapshot()]
+        self._acknowledgements.begin(checkpoint_id, being_read)
+        return [*being_read, *self._splits]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._acknowledgements.complete(checkpoint_id)
 
     def position(self) -> str | None:
         return self._current.position() if self._current is not None else None
@@ -120,17 +163,28 @@ class SequentialReader(SourceReader[S]):
 
 class SideBySideReader(SourceReader[S]):
     """Reads all its splits concurrently, a batch of each in turn. For splits without end: one after the other, the
-    second would never be read."""
+    second would never be read.
 
-    def __init__(self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]]) -> None:
-        self._context = context
+    With ``awaits_all`` it reads nothing before its enumerator has said that no more splits will come. So the event time of splits that it was
+    restored with does not pass a split that had not been assigned at the checkpoint. ``SplitShares`` says it at once; ``SplitDiscovery`` says when
+    all that were there at the beginning are assigned. ``acknowledge`` is that of ``SequentialReader``.
+    """
+
+    def __init__(
+        self, context: ReaderContext, open_split: Callable[[S], SplitReader[S]], acknowledge: Callable[[list[S]], None] = _nobody, *,
+        awaits_all: bool = False,
+    ) -> None:
+        self._context, self._awaits_all = context, awaits_all
         self._open_split = open_split
+        self._acknowledgements = Acknowledgements(acknowledge)
         self._splits: deque[S] = deque()
         self._open: deque[tuple[str, SplitReader[S]]] = deque()  # the next one to read comes first
         self._last: tuple[str, SplitReader[S]] | None = None  # the split of the last batch
         self._no_more = False
 
     def poll(self, limit: int) -> Batch | InputStatus:
+        if self._awaits_all:
+            return InputStatus.NOTHING_AVAILABLE
         while self._splits:
             split = self._splits.popleft()
             self._open.append((split.split_id, self._open_split(split)))
@@ -142,6 +196,7 @@ class SideBySideReader(SourceReader[S]):
             batch = reader.next_batch(limit)
             if batch is None:
                 self._open.pop()
+                self._acknowledgements.split_ended(reader.snapshot())
                 reader.close()
                 self._context.split_finished(split_id)
             elif isinstance(batch, NothingYet):
@@ -161,10 +216,19 @@ class SideBySideReader(SourceReader[S]):
         self._splits.extend(splits)
 
     def notify_no_more_splits(self) -> None:
-        self._no_more = True
+        self._no_more, self._awaits_all = True, False
+
+    def handle_source_event(self, event: Any) -> None:
+        if isinstance(event, BeginReading):
+            self._awaits_all = False
 
     def snapshot_state(self, checkpoint_id: int) -> list[S]:
-        return [*(reader.snapshot() for _, reader in self._open), *self._splits]
+        being_read = [reader.snapshot() for _, reader in self._open]
+        self._acknowledgements.begin(checkpoint_id, being_read)
+        return [*being_read, *self._splits]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._acknowledgements.complete(checkpoint_id)
 
     def split_of_batch(self) -> str | None:
         return self._last[0] if self._last is not None else None
@@ -276,8 +340,11 @@ class ThreadedSplitReader(SplitReader[S]):
         last = self._queue[-1] if self._queue else None
         if last is None or not isinstance(last.batch, RowBatch) or not isinstance(read.batch, RowBatch):
             return False
-        if last.batch.timestamps is not None or read.batch.timestamps is not None or len(last.batch) + len(read.batch) > JOINED_RECORDS:
+        of_last, of_read = last.batch.timestamps, read.batch.timestamps
+        if (of_last is None) is not (of_read is None) or len(last.batch) + len(read.batch) > JOINED_RECORDS:
             return False
         last.batch.values.extend(read.batch.values)
+        if of_last is not None and of_read is not None:
+            of_last.extend(of_read)
         self._queue[-1] = _Read(last.batch, read.split, last.position)
         return True

@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
 from flinkpy.operators.base import InputStatus
+
+if TYPE_CHECKING:
+    from flinkpy.common.typeinfo import TypeInformation
 
 __all__ = ["Boundedness", "InputStatus", "ReaderContext", "Source", "SourceReader", "SourceSplit", "SplitEnumerator", "SplitEnumeratorContext"]
 
@@ -102,6 +105,10 @@ class ReaderContext:
     split_begun: Callable[[str], None] = lambda split_id: None
     # For readers with ``split_of_batch``: nothing more comes from this split
     split_finished: Callable[[str], None] = lambda split_id: None
+    # For sources with ``takes_error_policy``: whether broken records go to a side output, whatever the source says by itself
+    diverts: bool = False
+    leave_out: Callable[[Any, str], None] = lambda record, why: None  # says that a broken record is not in the batches, and why
+    count: Callable[[str, int], None] = lambda metric, number: None  # adds to a metric of the source
 
 
 class SourceReader(ABC, Generic[S]):
@@ -151,7 +158,9 @@ class SourceReader(ABC, Generic[S]):
 class Source(ABC, Generic[S]):
     """Describes a source and makes its enumerator and readers; can be pickled."""
 
+    can_replay: bool = True  # False: after a restore it goes on with what comes next, and not where it was
     has_timestamps: bool = True  # False: records have no timestamps unless a watermark strategy assigns them
+    takes_error_policy: bool = False  # True: its readers heed ``ReaderContext.diverts``, and so ``stream.on_error`` is for it too
 
     @property
     @abstractmethod
@@ -167,6 +176,16 @@ class Source(ABC, Generic[S]):
     def is_columnar(self) -> bool:
         """Whether readers return column batches."""
         return False
+
+    @property
+    def produced_type(self) -> TypeInformation | None:
+        """The type of the rows, if the source knows it and the program does not say another one."""
+        return None
+
+    def filtered(self, expression: Any) -> Source[S]:
+        """This source where it may leave out records for which the expression over its columns is not true, because they are dropped right behind
+        it. Positions must mean the same with and without it."""
+        return self
 
     def told_apart_by(self) -> Any:
         """What distinguishes this source from others of its class and name, so that its state is found again even if
@@ -202,6 +221,11 @@ class SplitsAdded:
 @dataclass(frozen=True)
 class NoMoreSplits:
     pass
+
+
+@dataclass(frozen=True)
+class BeginReading:
+    """For readers with ``awaits_all``: every split that is known was assigned, and more may come."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ must not each be pickled like user code, for which all loaded modules are search
 
 from __future__ import annotations
 
+import copy
 import socket
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.common.error_policy import ErrorPolicy
+from flinkpy.connectors.source_api.broken_records import BrokenRecords
 from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
@@ -23,11 +26,12 @@ from flinkpy.connectors.source_api.source import (
 )
 from flinkpy.connectors.source_api.source_failures import as_user_error
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
-from flinkpy.core.errors import EngineError, FlinkpyError
+from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.parts import Parts
 from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import OperatorContext, Output, TimerHandle
+from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.saved_state import SavedState
 
 _MORE = InputStatus.MORE_AVAILABLE
@@ -46,11 +50,29 @@ class SourceReaderOperator(SourceOperator):
 
     _emit_batch: Callable[[Batch], None]  # where the reader's batches go; set in setup()
 
+    error_policy: ErrorPolicy | None = None
+
     def __init__(self, source: Source[Any]) -> None:
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
         self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
         self._timer: TimerHandle | None = None
+
+    def set_error_policy(self, policy: ErrorPolicy, name: str) -> None:
+        if not self.source.takes_error_policy:
+            super().set_error_policy(policy, name)
+        if policy.retries:
+            raise ProgramError(f"on_error(): {name!r} reads files, which give the same each time: leave the retries out")
+        self.error_policy = None if policy.fails_at_once else policy
+
+    def with_filter(self, expression: Any) -> SourceReaderOperator:
+        """This operator, if records for which the expression is not true are dropped right behind it."""
+        source = self.source.filtered(expression)
+        if source is self.source:
+            return self
+        operator = copy.copy(self)
+        operator.source = source
+        return operator
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
@@ -167,6 +189,9 @@ class SourceReaderOperator(SourceOperator):
             wake_up_after=self._wake_up_after,
             split_begun=self.split_begun,
             split_finished=self.split_finished,
+            diverts=self.error_policy is not None,
+            leave_out=BrokenRecords(self.error_policy, self.context, self.output).leave_out,
+            count=lambda metric, number: RuntimeContext(self.context).get_metrics_group().counter(metric).inc(number),
         )
 
     def split_begun(self, split_id: str) -> None:

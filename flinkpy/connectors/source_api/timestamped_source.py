@@ -33,6 +33,10 @@ class TimestampedSourceOperator(SourceReaderOperator):
         self._alignment: ReaderAlignment | None = None
         self._report_timer: TimerHandle | None = None
 
+    def with_filter(self, expression: Any) -> TimestampedSourceOperator:
+        """This operator as it is: records that the filter drops have a part in its watermarks."""
+        return self
+
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
         self.stamping.setup(context, output)

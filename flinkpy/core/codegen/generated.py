@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Callable
+from functools import lru_cache
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
@@ -17,10 +18,21 @@ def compile_function(name: str, source: str, names: dict[str, Any]) -> Callable[
     until :func:`forget_source`."""
     file = f"<{GENERATED} {name} {next(_NUMBERS)}>"
     namespace: dict[str, Any] = {**names, "__name__": GENERATED}
-    exec(compile(source, file, "exec"), namespace)
+    exec(_in_file(_compiled(source), file), namespace)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     function: Callable[..., Any] = namespace[name]
     return function
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> CodeType:
+    """Subtasks of one vertex, and a task that is restarted, have the same source."""
+    return compile(source, f"<{GENERATED}>", "exec")
+
+
+def _in_file(code: CodeType, file: str) -> CodeType:
+    within = tuple([_in_file(each, file) if isinstance(each, CodeType) else each for each in code.co_consts])
+    return code.replace(co_filename=file, co_consts=within)
 
 
 def forget_source(function: Callable[..., Any]) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import option, read
 
@@ -34,35 +35,70 @@ class RecoveryClaimMode(Enum):
     CLAIM = "CLAIM"
 
 
-CHECKPOINT_INTERVAL = option("execution.checkpointing.interval", timedelta, None, "How often checkpoints are taken; never when absent.")
-CHECKPOINT_MODE = option("execution.checkpointing.mode", CheckpointMode, CheckpointMode.EXACTLY_ONCE, "EXACTLY_ONCE or AT_LEAST_ONCE.")
-CHECKPOINT_TIMEOUT = option("execution.checkpointing.timeout", timedelta, timedelta(minutes=10), "A checkpoint not complete by then is aborted.")
-CHECKPOINT_MIN_PAUSE = option("execution.checkpointing.min-pause", timedelta, timedelta(),
-                              "Pause between the end of one checkpoint and the next; with one, there is one checkpoint at a time.")
-CHECKPOINT_MAX_CONCURRENT = option("execution.checkpointing.max-concurrent-checkpoints", int, 1, "Checkpoints under way at the same time at most.",
-                                   at_least=1)
+CHECKPOINT_INTERVAL = option(
+    "execution.checkpointing.interval", timedelta, None,
+    "How often checkpoints are taken; never when absent.", at_least=timedelta(milliseconds=10))
+CHECKPOINT_MODE = option(
+    "execution.checkpointing.mode", CheckpointMode, CheckpointMode.EXACTLY_ONCE,
+    "EXACTLY_ONCE or AT_LEAST_ONCE.")
+CHECKPOINT_TIMEOUT = option(
+    "execution.checkpointing.timeout", timedelta, timedelta(minutes=10),
+    "A checkpoint that takes longer than this is aborted.")
+CHECKPOINT_MIN_PAUSE = option(
+    "execution.checkpointing.min-pause", timedelta, timedelta(),
+    "How long to wait after a checkpoint has ended before the next one starts. With a pause, one checkpoint runs at a "
+    "time.")
+CHECKPOINT_MAX_CONCURRENT = option(
+    "execution.checkpointing.max-concurrent-checkpoints", int, 1,
+    "How many checkpoints may be under way at the same time.", at_least=1)
 CHECKPOINT_TOLERABLE_FAILURES = option("execution.checkpointing.tolerable-failed-checkpoints", int, 0,
-                                       "Failed checkpoints in a row that the job survives.", at_least=0)
+                                       "How many checkpoints in a row may fail before the job fails.", at_least=0)
 CHECKPOINT_RETENTION = option(
     "execution.checkpointing.externalized-checkpoint-retention", CheckpointRetention, CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
-    "Which checkpoints outlive their job: with DELETE_ON_CANCELLATION those of a failed one, with RETAIN_ON_CANCELLATION also of a cancelled one.")
-CHECKPOINTS_RETAINED = option("execution.checkpointing.num-retained", int, 1, "Completed checkpoints that are kept.", at_least=1,
-                              aliases=("state.checkpoints.num-retained",))
+    "Which jobs leave their checkpoints behind: with DELETE_ON_CANCELLATION those that fail, with "
+    "RETAIN_ON_CANCELLATION also those that are cancelled.")
+CHECKPOINTS_RETAINED = option(
+    "execution.checkpointing.num-retained", int, 1,
+    "How many completed checkpoints are kept.", at_least=1, aliases=("state.checkpoints.num-retained",))
+CHECKPOINT_UNALIGNED = option(
+    "execution.checkpointing.unaligned.enabled", bool, False,
+    "Barriers overtake records, and the checkpoint keeps those overtaken: under back-pressure it is complete sooner, "
+    "and larger.", aliases=("execution.checkpointing.unaligned",))
+CHECKPOINT_ALIGNED_TIMEOUT = option(
+    "execution.checkpointing.aligned-checkpoint-timeout", timedelta, timedelta(),
+    "With unaligned checkpoints: how long a checkpoint may take before its barriers overtake records. 0: they "
+    "overtake at once.")
 
-CHECKPOINT_STORAGE = option("execution.checkpointing.storage", str, None, "jobmanager or filesystem; filesystem where there is a directory.",
-                            aliases=("state.checkpoint-storage",))
-CHECKPOINT_DIRECTORY = option("execution.checkpointing.dir", str, None, "The folder or URL in which each job keeps its checkpoints.",
-                              aliases=("state.checkpoints.dir",))
-CHECKPOINT_FILE_THRESHOLD = option("execution.checkpointing.data-inline-threshold", int, 20 << 10, "Smaller state stands in the checkpoint itself.",
-                                   aliases=("state.storage.fs.memory-threshold",), memory=True)
-CHECKPOINT_MAX_STATE = option("execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
-                              "State the JobManager's memory takes of one operator.")
+CHECKPOINT_INCREMENTAL = option(
+    "execution.checkpointing.incremental", bool, False,
+    "A checkpoint writes only what the complete one before does not have: of a RocksDB state its new files, of state in "
+    "memory the key groups that have changed.", aliases=("state.backend.incremental",))
 
+CHECKPOINT_STORAGE = option(
+    "execution.checkpointing.storage", str, None,
+    "jobmanager (in memory) or filesystem. When absent: filesystem if a folder is set, else jobmanager.",
+    aliases=("state.checkpoint-storage",))
+CHECKPOINT_DIRECTORY = option(
+    "execution.checkpointing.dir", str, None,
+    "The folder or URL in which each job keeps its checkpoints.", aliases=("state.checkpoints.dir",))
+CHECKPOINT_FILE_THRESHOLD = option(
+    "execution.checkpointing.data-inline-threshold", int, 20 << 10,
+    "State smaller than this is kept in the checkpoint's own file, larger state in files beside it.",
+    aliases=("state.storage.fs.memory-threshold",), memory=True)
+CHECKPOINT_MAX_STATE = option(
+    "execution.checkpointing.jobmanager.max-state-size", int, 5 << 20,
+    "How much state of one operator the JobManager keeps in its memory (with the storage jobmanager).")
+
+SAVEPOINT_DIRECTORY = option(
+    "execution.checkpointing.savepoint-dir", str, None,
+    "The folder or URL in which each savepoint gets a folder.", aliases=("state.savepoints.dir",))
 RECOVERY_PATH = option("execution.state-recovery.path", str, None,
                        "The checkpoint that the job starts from: its folder, or the folder of a job for its newest.",
                        aliases=("execution.savepoint.path",))
-RECOVERY_IGNORE_UNCLAIMED = option("execution.state-recovery.ignore-unclaimed-state", bool, False, "Leave state behind that no operator asks for.",
-                                   aliases=("execution.savepoint.ignore-unclaimed-state",))
+RECOVERY_IGNORE_UNCLAIMED = option(
+    "execution.state-recovery.ignore-unclaimed-state", bool, False,
+    "Whether the job starts without the state that none of its operators asks for. If not, it is refused.",
+    aliases=("execution.savepoint.ignore-unclaimed-state",))
 RECOVERY_CLAIM = option("execution.state-recovery.claim-mode", RecoveryClaimMode, RecoveryClaimMode.NO_CLAIM,
                         "CLAIM: the checkpoint becomes the job's, which deletes it when it has newer ones.",
                         aliases=("execution.savepoint-restore-mode",))
@@ -85,6 +121,8 @@ class CheckpointSettings:
     mode: CheckpointMode = CheckpointMode.EXACTLY_ONCE
     retention: CheckpointRetention = CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
     retained: int = 1
+    incremental: bool = False
+    alignment_timeout_ms: int | None = None  # after which barriers overtake records; None: they never do
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> CheckpointSettings:
@@ -95,4 +133,16 @@ class CheckpointSettings:
             None if interval is None else interval.total_seconds(), min_pause_s, read(values, CHECKPOINT_TIMEOUT).total_seconds(),
             1 if min_pause_s > 0 else read(values, CHECKPOINT_MAX_CONCURRENT), read(values, CHECKPOINT_TOLERABLE_FAILURES),
             read(values, CHECKPOINT_MODE), read(values, CHECKPOINT_RETENTION), read(values, CHECKPOINTS_RETAINED),
+            read(values, CHECKPOINT_INCREMENTAL), _alignment_timeout_ms(values),
         )
+
+
+def _alignment_timeout_ms(values: Mapping[str, Any]) -> int | None:
+    """Raises ConfigurationError for several unaligned checkpoints at a time: a barrier would overtake another's."""
+    if not read(values, CHECKPOINT_UNALIGNED) or read(values, CHECKPOINT_MODE) is CheckpointMode.AT_LEAST_ONCE:
+        return None
+    if read(values, CHECKPOINT_MIN_PAUSE) == timedelta() and read(values, CHECKPOINT_MAX_CONCURRENT) > 1:
+        raise ConfigurationError(f"option {CHECKPOINT_MAX_CONCURRENT.key}: unaligned checkpoints are taken one at a time; "
+                                 f"leave it at 1, or {CHECKPOINT_UNALIGNED.key} at false")
+    timeout: timedelta = read(values, CHECKPOINT_ALIGNED_TIMEOUT)
+    return round(timeout / timedelta(milliseconds=1))

@@ -10,13 +10,8 @@ from datetime import timedelta
 
 from flinkpy.core.options.schema import option
 
-CHECKPOINT_UNALIGNED = option("execution.checkpointing.unaligned.enabled", bool, False, "Barriers overtake records.",
-                              aliases=("execution.checkpointing.unaligned",))
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
                                      "Unaligned also where records of several channels meet out of order.")
-CHECKPOINT_ALIGNED_TIMEOUT = option("execution.checkpointing.aligned-checkpoint-timeout", timedelta, timedelta(),
-                                    "An aligned checkpoint that takes longer turns unaligned; never with 0.")
-SAVEPOINT_DIRECTORY = option("execution.checkpointing.savepoint-dir", str, None, "Where savepoints go by default.", aliases=("state.savepoints.dir",))
 
 PYTHON_FILES = option("python.files", str, None, "Python files and packages the program needs, separated by commas.")
 PYTHON_ARCHIVES = option("python.archives", str, None, "Archives the program needs, separated by commas.")
@@ -24,16 +19,14 @@ PYTHON_REQUIREMENTS = option("python.requirements", str, None, "A requirements.t
 PYTHON_EXECUTABLE = option("python.executable", str, None, "The interpreter of the workers.")
 CACHED_FILES = option("pipeline.cached-files", str, None, "Files that functions find by name: 'name:model,path:/data/model.bin;name:…'.")
 
-AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Without, an operator that was given no uid is refused.")
-LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers; never with 0.")
+AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")
+LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers. 0: never.")
 CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
 SNAPSHOT_COMPRESSION = option("execution.checkpointing.snapshot-compression", bool, False, "Compress keyed state in checkpoints.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
                    aliases=("state.backend.changelog.enabled",))
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
                                  aliases=("state.storage.fs.write-buffer-size",))
-CHECKPOINT_INCREMENTAL = option("execution.checkpointing.incremental", bool, False, "Checkpoints of RocksDB state write only what changed.",
-                                aliases=("state.backend.incremental",))
 ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", str, "DEFAULT",
                                     "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.")
 ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")

@@ -142,7 +142,7 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """One option: its key, type, default and meaning. A default of ``None`` means that the value is derived, or
-    absent. ``at_least`` and ``at_most`` bound numbers."""
+    absent. ``at_least`` and ``at_most`` bound numbers and durations."""
 
     key: str
     kind: type[Any]
@@ -150,7 +150,7 @@ class Option(Generic[T]):
     doc: str
     is_memory: bool = False
     aliases: tuple[str, ...] = ()
-    at_least: int | None = None
+    at_least: int | timedelta | None = None
     at_most: int | None = None
 
     def parse(self, value: Any) -> T:
@@ -163,7 +163,8 @@ class Option(Generic[T]):
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigurationError(f"option {self.key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
-            raise ConfigurationError(f"option {self.key}: {value} is too small; it must be at least {self.at_least}")
+            least = f"{self.at_least / timedelta(milliseconds=1):g} ms" if isinstance(self.at_least, timedelta) else self.at_least
+            raise ConfigurationError(f"option {self.key}: {value} is too small; it must be at least {least}")
         if self.at_most is not None and parsed > self.at_most:
             raise ConfigurationError(f"option {self.key}: {value} is too large; it must be at most {self.at_most}")
         return parsed  # type: ignore[no-any-return]
@@ -210,7 +211,7 @@ SCHEMA = Schema()
 
 
 def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
-           at_least: int | None = None, at_most: int | None = None) -> Option[Any]:
+           at_least: int | timedelta | None = None, at_most: int | None = None) -> Option[Any]:
     """Declares an option in ``SCHEMA`` and returns it."""
     return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most))
 

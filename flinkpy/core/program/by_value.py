@@ -3,7 +3,8 @@ name.
 
 Cloudpickle writes such a class into every pickle, which takes longer than pickling a batch of its instances. A
 ``StreamPickler`` sends the class with the first batch that has an instance of it; the reader, which reads the stream
-from its beginning, remembers it. Pickles that never leave the process (``only_here``) carry no classes at all.
+from its beginning, remembers it. Pickles that never leave the process (``only_here``) carry no classes at all; or they
+leave it together with the classes that were put aside (``definitions``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pickle
 import sys
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -24,10 +25,13 @@ _kept: deque[type] = deque(maxlen=KEPT)
 
 
 class StreamPickler:
-    """Pickles for one stream, which one reader unpickles in order. ``buffer_callback`` is that of ``pickle.dumps``."""
+    """Pickles for one stream, which one reader unpickles in order. ``buffer_callback`` is that of ``pickle.dumps``.
 
-    def __init__(self, *, only_here: bool = False) -> None:
-        self._only_here = only_here
+    With ``definitions``, each class is put there once, under the name that stands for it in the pickles.
+    """
+
+    def __init__(self, *, only_here: bool = False, definitions: dict[str, bytes] | None = None) -> None:
+        self._only_here, self._definitions = only_here or definitions is not None, definitions
         self._names: dict[type, str | None] = {}  # None: pickled by its importable name
         self._sent: set[type] = set()
 
@@ -36,6 +40,7 @@ class StreamPickler:
         file = io.BytesIO()
         pickler = _Pickler(file, 5, buffer_callback=buffer_callback)
         pickler.names, pickler.sent, pickler.only_here, pickler.sends = self._names, self._sent, self._only_here, []
+        pickler.definitions = self._definitions
         pickler.dump(value)
         self._sent.update(pickler.sends)
         return file.getvalue()
@@ -46,6 +51,7 @@ class _Pickler(pickle.Pickler):
     sent: set[type]
     sends: list[type]
     only_here: bool
+    definitions: dict[str, bytes] | None
 
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, type):
@@ -58,12 +64,21 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         if self.only_here:
             _known[name] = obj  # ``names`` keeps it
+            if self.definitions is not None and name not in self.definitions:
+                import cloudpickle
+
+                self.definitions[name] = cloudpickle.dumps(obj, protocol=5)
         elif obj not in self.sent:
             import cloudpickle
 
             self.sends.append(obj)
             return _defined, (name, cloudpickle.dumps(obj, protocol=5))
         return _named, (name,)
+
+
+def define(definitions: Mapping[str, bytes]) -> list[type]:
+    """The classes of pickles that were made with these definitions. Whoever unpickles keeps them as long as the pickles."""
+    return [_defined(name, data) for name, data in definitions.items()]
 
 
 def _is_importable(kind: type) -> bool:

@@ -30,9 +30,9 @@ class OutOfBand:
         return self  # nobody changes it
 
 
-def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | None = None) -> bytes:
+def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | None = None, purpose: str = "sent to the workers") -> bytes:
     """Pickles ``value``, with the user's code by value. If that fails, raises ProgramError, which says that ``what``
-    cannot be sent.
+    cannot be ``purpose``.
 
     With ``out_of_band``, each :class:`OutOfBand` object is appended to that list once instead of being pickled;
     ``loads`` needs the same list.
@@ -51,7 +51,12 @@ def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | 
         try:
             return pickled(value)
         except Exception as error:
-            raise ProgramError(f"{what} cannot be sent to the workers: {_explained(value, pickled) or _in_general(error)}") from error
+            raise ProgramError(f"{what} cannot be {purpose}: {_explained(value, pickled) or _in_general(error)}") from error
+
+
+def dumps_state(value: Any, what: str) -> bytes:
+    """Like ``dumps``, for what goes into a checkpoint."""
+    return dumps(value, what, purpose="saved")
 
 
 @cache

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import TYPE_CHECKING
 
+from flinkpy.connectors.delivery_guarantee import DeliveryGuarantee
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.operators.sinks.sink_port import Sink
 
@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from flinkpy.datastream.data_stream import DataStream
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
-
-
-class DeliveryGuarantee(Enum):
-    """How often a record reaches a sink's target if tasks fail."""
-
-    EXACTLY_ONCE = 0
-    AT_LEAST_ONCE = 1
-    NONE = 2
 
 
 class StreamTransformer(ABC):

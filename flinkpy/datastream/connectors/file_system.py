@@ -2,8 +2,8 @@
 
 A format says how records become a file. Your own FileFormat derives from one of them.
 
->>> [issubclass(each, FileFormat) for each in (CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)]
-[True, True, True, True]
+>>> [issubclass(each, FileFormat) for each in (AvroFormat, CsvFormat, JsonLinesFormat, ParquetFormat, TextFormat)]
+[True, True, True, True, True]
 >>> sink = FileSink("out", CsvFormat(columns=["shop", "price"]), buckets=BucketAssigner.base_path_bucket_assigner())
 >>> folder_of({"city": "Oslo", "year": 2024})
 'city=Oslo/year=2024'
@@ -27,10 +27,10 @@ from flinkpy.connectors.files.builders import (
     StreamingFileSink,
 )
 from flinkpy.connectors.files.partition_folders import folder_of
-from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
+from flinkpy.connectors.part_files.file_formats import AvroFormat, CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
 
 __all__ = [
-    "CsvFormat", "FileFormat", "JsonLinesFormat", "ParquetFormat", "TextFormat", "folder_of",
+    "AvroFormat", "CsvFormat", "FileFormat", "JsonLinesFormat", "ParquetFormat", "TextFormat", "folder_of",
     "BucketAssigner", "BulkFormat", "DefaultRollingPolicy", "FileCompactStrategy", "FileCompactor", "FileEnumeratorProvider", "FileSink",
     "FileSource", "FileSourceBuilder", "FileSplitAssignerProvider", "OnCheckpointRollingPolicy", "OutputFileConfig", "RollingPolicy",
     "StreamFormat", "StreamingFileSink",

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 from flinkpy.core.options.schema import read
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
@@ -54,13 +55,13 @@ class CheckpointSettings:
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def set_default_savepoint_directory(self: Self, directory: str) -> Self:
-        """Sets where savepoints go by default; stored until there are savepoints."""
-        self.program.values[kept_options.SAVEPOINT_DIRECTORY.key] = directory
+        """Sets where savepoints go by default: each into a folder of its own there."""
+        self.program.values[SAVEPOINT_DIRECTORY.key] = directory
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
         """The directory that was set, or None."""
-        directory: str | None = read(self.program.values, kept_options.SAVEPOINT_DIRECTORY)
+        directory: str | None = read(self.program.values, SAVEPOINT_DIRECTORY)
         return directory
 
     def set_state_backend(self: Self, state_backend: StateBackend) -> Self:

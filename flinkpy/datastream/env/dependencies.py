@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import NoReturn
 
+from flinkpy.common.pyflink_imports import is_installed
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
+
+_LOG = logging.getLogger(__name__)
 
 
 class ProgramFiles:
@@ -37,10 +41,13 @@ class ProgramFiles:
         self.program.values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
 
-    def add_jars(self, *jars_path: str) -> NoReturn:
-        """Raises ProgramError: there is no JVM to load a jar."""
-        raise refuse(f"add_jars(): there is no JVM that could load {', '.join(map(str, jars_path)) or 'a jar'}; take the line out, and read and "
-                     "write through flinkpy.connectors")
+    def add_jars(self, *jars_path: str) -> None:
+        """Raises ProgramError: there is no JVM to load a jar. In a program written for PyFlink it only warns: its jars bring connectors
+        and formats, and those that flinkpy has need none."""
+        named = ", ".join(map(str, jars_path)) or "a jar"
+        if not is_installed():
+            raise refuse(f"add_jars(): there is no JVM that could load {named}; take the line out, and read and write through flinkpy.connectors")
+        _LOG.warning("there is no JVM that could load %s; flinkpy's own connectors and formats need no jar", named)
 
     def add_classpaths(self, *classpaths: str) -> NoReturn:
         """Raises ProgramError: there is no JVM to load a class."""

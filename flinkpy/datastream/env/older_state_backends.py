@@ -68,6 +68,6 @@ class FsStateBackend(HashMapStateBackend):
 
 
 def _savepoints(path: str | None) -> dict[str, Any]:
-    from flinkpy.core.options import compatibility as kept_options
+    from flinkpy.core.options.checkpointing import SAVEPOINT_DIRECTORY
 
-    return {} if path is None else {kept_options.SAVEPOINT_DIRECTORY.key: path}
+    return {} if path is None else {SAVEPOINT_DIRECTORY.key: path}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from flinkpy.common.error_policy import ErrorPolicy
+from flinkpy.common.time import Duration, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
@@ -13,11 +16,13 @@ from flinkpy.datastream.checks import check_strategy, check_type, located, refus
 from flinkpy.datastream.streams.reading import read_function, read_source
 from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
+from flinkpy.datastream.verbs.failing_records import set_error_policy
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from flinkpy.connectors.files.broken_lines import OnError
     from flinkpy.connectors.files.paths import PathArgument
     from flinkpy.connectors.source_api.source import Source
     from flinkpy.operators.functions import SourceFunction
@@ -102,12 +107,14 @@ class Sources(ABC, Generic[S]):
     # -- columns --------------------------------------------------------------------------------------------------------------
 
     def from_parquet(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
-                     schema: pa.Schema | None = None) -> S:
+                     schema: pa.Schema | None = None, watch_interval: Duration | timedelta | int | None = None) -> S:
         """Reads Parquet files as columns: a file, a folder, a pattern, or a list of these; only ``columns`` are read
         from disk.
 
-        Types come from ``schema``, or from the first file. Folders such as ``city=Oslo`` become columns too, also
-        with ``from_csv`` and ``from_json_lines``. Raises ProgramError if there is no such file or column.
+        Types come from ``schema``, or from the files: all columns that any of them has, null where a file does not
+        have them. Folders such as ``city=Oslo`` become columns too, also with ``from_csv`` and ``from_json_lines``.
+        With ``watch_interval`` (milliseconds, if a number), also with those, the stream never ends: new files are read
+        when they appear. Raises ProgramError if there is no such file or column.
 
         >>> from flinkpy.table.expressions import col
         >>> env.from_parquet("flights.parquet").filter(col("dep_delay") > 60)  # doctest: +SKIP
@@ -116,60 +123,89 @@ class Sources(ABC, Generic[S]):
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
-            source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema)
+            source = ParquetSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema,
+                                   watch_interval_ms=_interval(watch_interval))
             return self._read(source, "Parquet Source")
 
     def from_csv(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
+        column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None, on_error: OnError | ErrorPolicy = "fail",
+        watch_interval: Duration | timedelta | int | None = None,
     ) -> S:
         """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by
         default the first block shows them. Raises ProgramError if there is no such file or column.
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
+        ``column_names`` are the names of columns without a header line, or instead of those in it. ``skip_rows`` lines
+        come before the header; lines that begin with ``comment`` are no records.
 
-        >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1")  # doctest: +SKIP
+        A line with too many or too few fields, or with a value that is not of its column's type, fails the job. With
+        ``on_error="null"`` such values are null, with ``"skip"`` such lines are left out, and with
+        ``ErrorPolicy.divert(tag)`` they go to a side output as dead letters of a ``BrokenLine``.
+
+        >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1", on_error="null")  # doctest: +SKIP
         """
         from flinkpy.connectors.files.column_files import CsvSource
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
-                               null_values=null_values, encoding=encoding, quote_char=quote_char)
-            return self._read(source, "CSV Source")
+                               null_values=null_values, encoding=encoding, quote_char=quote_char, column_names=column_names, skip_rows=skip_rows,
+                               comment=comment, on_error=_of_source(on_error), watch_interval_ms=_interval(watch_interval))
+            return self._read_lines(source, "CSV Source", on_error)
 
-    def from_json_lines(self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None,
-                        batch_rows: int | None = None, split_bytes: int | None = None) -> S:
+    def from_json_lines(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, batch_rows: int | None = None,
+        split_bytes: int | None = None, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnError | ErrorPolicy = "fail",
+        watch_interval: Duration | timedelta | int | None = None,
+    ) -> S:
         """Reads files with one JSON object per line as columns. ``schema`` gives the types; by default the first
-        block shows them. Raises ProgramError if there is no such file or column."""
+        block shows them, and with ``infer_all`` the whole of all files. Fields that are not among them are an error,
+        unless ``ignore_extra_fields``. ``on_error`` is for lines that are no such object, as in ``from_csv``. Raises
+        ProgramError if there is no such file or column."""
         from flinkpy.connectors.files.column_files import JsonLinesSource
         from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = JsonLinesSource(paths, columns, schema, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
-                                     DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes)
-            return self._read(source, "JSON Lines Source")
+                                     DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes, infer_all=infer_all,
+                                     ignore_extra_fields=ignore_extra_fields, on_error=_of_source(on_error),
+                                     watch_interval_ms=_interval(watch_interval))
+            return self._read_lines(source, "JSON Lines Source", on_error)
 
-    def from_arrow(self, data: Any, **options: Any) -> S:
+    def from_avro(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int | None = None, *,
+                  schema: pa.Schema | None = None, watch_interval: Duration | timedelta | int | None = None) -> S:
+        """Reads Avro container files as columns; otherwise as ``from_parquet``. Needs the extra ``flinkpy[avro]``.
+
+        >>> env.from_avro("events/*.avro")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.files.avro.avro_source import AvroSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+
+        with located():
+            source = AvroSource(paths, columns, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows, schema=schema,
+                                watch_interval_ms=_interval(watch_interval))
+            return self._read(source, "Avro Source")
+
+    def from_arrow(self, data: Any, batch_rows: int | None = None) -> S:
         """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of any frame that exports itself as
-        an Arrow stream (``__arrow_c_stream__``), such as a Polars frame. ``options``: ``batch_rows``, the rows of one
-        batch.
+        an Arrow stream (``__arrow_c_stream__``), such as a Polars frame. ``batch_rows`` is how many rows a batch has.
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """
-        from flinkpy.connectors.memory.arrow_tables import ArrowSource
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS, ArrowSource
 
         with located():
-            return self._read(ArrowSource(data, **options), "Arrow Source")
+            return self._read(ArrowSource(data, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows), "Arrow Source")
 
-    def from_pandas(self, frame: pd.DataFrame, **options: Any) -> S:
-        """Reads the rows of a pandas frame as columns, without its index. ``options``: ``batch_rows``, the rows of
-        one batch."""
-        from flinkpy.connectors.memory.arrow_tables import ArrowSource
+    def from_pandas(self, frame: pd.DataFrame, batch_rows: int | None = None) -> S:
+        """Reads the rows of a pandas frame as columns, without its index. ``batch_rows`` is how many rows a batch has."""
+        from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS, ArrowSource
 
         with located():
-            return self._read(ArrowSource.from_pandas(frame, **options), "Pandas Source")
+            return self._read(ArrowSource.from_pandas(frame, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows), "Pandas Source")
 
     # -- any ------------------------------------------------------------------------------------------------------------------
 
@@ -186,9 +222,11 @@ class Sources(ABC, Generic[S]):
         if isinstance(source, type) or not isinstance(source, Source):
             raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
         strategy = check_strategy(WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy, "from_source()")
-        return self._as_stream(read_source(self.program, source, source_name, check_type(type_info, "from_source()"), strategy))
+        type_info = check_type(type_info, "from_source()") or source.produced_type
+        return self._as_stream(read_source(self.program, source, source_name, type_info, strategy))
 
-    def add_source(self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None) -> S:
+    def add_source(self, source_func: SourceFunction | Source[Any], source_name: str = "Custom Source",
+                   type_info: TypeInformation | None = None) -> S:
         """Reads from a SourceFunction, whose ``run(ctx)`` has a thread of its own and may block.
 
         One subtask runs it, as in Flink. With ``set_parallelism`` several do; the runtime context given to ``open``
@@ -206,8 +244,26 @@ class Sources(ABC, Generic[S]):
         recorded.transformation.parallelism = 1
         return self._as_stream(recorded)
 
+    def _read_lines(self, source: Source[Any], name: str, on_error: OnError | ErrorPolicy) -> S:
+        recorded = read_source(self.program, source, name)
+        if isinstance(on_error, ErrorPolicy):
+            set_error_policy(recorded, on_error)
+        return self._as_stream(recorded)
+
     def _read(self, source: Source[Any], name: str, type_info: TypeInformation | None = None) -> S:
         return self._as_stream(read_source(self.program, source, name, type_info))
+
+
+def _of_source(on_error: OnError | ErrorPolicy) -> OnError:
+    """What a source of files does by itself: a policy is the operator's."""
+    return "fail" if isinstance(on_error, ErrorPolicy) else on_error
+
+
+def _interval(given: Duration | timedelta | int | None) -> int | None:
+    milliseconds = None if given is None else to_milliseconds(given)
+    if milliseconds is not None and milliseconds < 1:
+        raise ProgramError(f"watch_interval= takes a duration above 0, this is {given!r}")
+    return milliseconds
 
 
 def _source_of_columns(collection: Any) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flinkpy.core.options import compatibility as kept
 from flinkpy.core.options import state as options
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.schema import Option, read
 from flinkpy.core.program.program_line import refuse
 
@@ -53,8 +54,9 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state in a RocksDB database on local disk, for more state than memory holds. Each access pickles what it
     reads or writes.
 
-    Needs ``pip install 'flinkpy[rocksdb]'``. Checkpoints are the same as those of the HashMapStateBackend, so a job
-    may change from one to the other. ``enable_incremental_checkpointing`` is stored; checkpoints are not taken yet.
+    Needs ``pip install 'flinkpy[rocksdb]'``. With ``enable_incremental_checkpointing`` a checkpoint writes only the
+    files of the database that the one before does not have. A job may start from the checkpoints of either kind, and
+    from those of the HashMapStateBackend, and that one from these.
 
     >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
     >>> backend.set_db_storage_paths("/tmp/states", "/data/states")
@@ -67,14 +69,14 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             raise refuse(f"EmbeddedRocksDBStateBackend() takes whether checkpoints are incremental, True or False, "
                          f"not {enable_incremental_checkpointing!r:.80}")
         self._settings: dict[str, Any] = {}
-        self._keep(kept.CHECKPOINT_INCREMENTAL, enable_incremental_checkpointing)
+        self._keep(CHECKPOINT_INCREMENTAL, enable_incremental_checkpointing)
 
     def kind(self) -> options.StateBackendKind:
         return options.StateBackendKind.ROCKSDB
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether a checkpoint would write only what changed since the one before."""
-        return bool(read(self._settings, kept.CHECKPOINT_INCREMENTAL))
+        """Whether a checkpoint writes only what changed since the one before."""
+        return bool(read(self._settings, CHECKPOINT_INCREMENTAL))
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Sets the local folders for working files; the databases of a process use several in turn. Raises
@@ -135,7 +137,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def _of(cls, values: dict[str, Any]) -> EmbeddedRocksDBStateBackend:
         """The backend that the options describe."""
         made = cls()
-        for option in (options.ROCKSDB_DIRECTORY, kept.CHECKPOINT_INCREMENTAL, kept.ROCKSDB_PREDEFINED_OPTIONS, kept.ROCKSDB_OPTIONS_FACTORY,
+        for option in (options.ROCKSDB_DIRECTORY, CHECKPOINT_INCREMENTAL, kept.ROCKSDB_PREDEFINED_OPTIONS, kept.ROCKSDB_OPTIONS_FACTORY,
                        kept.ROCKSDB_TRANSFER_THREADS):
             made._keep(option, read(values, option))
         return made

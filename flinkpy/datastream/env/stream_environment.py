@@ -19,11 +19,12 @@ from flinkpy.datastream.env.checkpoint_settings import CheckpointSettings
 from flinkpy.datastream.env.dependencies import ProgramFiles
 from flinkpy.datastream.env.program_settings import ProgramSettings, default_options
 from flinkpy.datastream.env.ray_sources import RaySources
+from flinkpy.datastream.env.read_verbs import ReadVerbs
 from flinkpy.datastream.env.source_verbs import S
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
 
-class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[S]):
+class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[S], ReadVerbs[S]):
     """An environment whose sources return streams of type ``S``."""
 
     def __init__(self, configuration: Configuration | Mapping[str, Any] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,19 @@ from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
-from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL, RECOVERY_PATH
+from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_INTERVAL, RECOVERY_PATH, SAVEPOINT_DIRECTORY
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import ProgramAborted, note_used, plan_listener
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
-from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.state.checkpoints.locations import absolute
 
 if TYPE_CHECKING:
+    from flinkpy.graph.job_graph import JobGraph
     from flinkpy.graph.stream_graph import StreamGraph
     from flinkpy.graph.two_phases import TwoPhases
 
-LOG = logging.getLogger(__name__)
 DEFAULT_JOB_NAME = "flinkpy job"
 
 
@@ -35,7 +33,11 @@ def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResul
     job = submit(program, job_name)
     if not read(program.values, options.ATTACHED):
         return JobExecutionResult(job.job_id, job.name, -1, {})
-    return execution_result(job.result(), job.name)
+    from flinkpy.cluster.display.diverted_notice import tell_diverted
+
+    result = job.result()
+    tell_diverted(job.name, result.accumulators)
+    return execution_result(result, job.name)
 
 
 def submit(program: RecordedProgram, job_name: str | None) -> Any:
@@ -50,18 +52,30 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
         listener(graph, dict(program.values))
         raise ProgramAborted("only the plan was wanted")
     from flinkpy.cluster.launch import submit as submit_job
+
+    return submit_job(_job_graph(program, graph), program.values)
+
+
+def job_graph(program: RecordedProgram, job_name: str | None) -> JobGraph:
+    """What ``submit`` would submit; the program is empty afterwards."""
+    return _job_graph(program, stream_graph(program, job_name))
+
+
+def _job_graph(program: RecordedProgram, graph: StreamGraph) -> JobGraph:
     from flinkpy.core.ids import IdFactory
     from flinkpy.graph.job_graph_generator import build_job_graph
 
-    values = _with_checkpoints(program, graph)
+    values, no_savepoints = _with_checkpoints(program, graph), _why_no_savepoints(program, graph)
     program.transformations.clear()  # as in Flink, also when it cannot be submitted: in a notebook the next cell is another program
     with located():
         job_graph = build_job_graph(graph, IdFactory().job_id(), values)
-    return submit_job(job_graph, program.values)
+    job_graph.no_savepoints = no_savepoints
+    return job_graph
 
 
 def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
     """The graph of what was recorded since the last submission."""
+    from flinkpy.datastream.env.pushed_filters import push_filters
     from flinkpy.graph.stream_graph import build_stream_graph
 
     note_used()
@@ -69,12 +83,14 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
         raise refuse("no operators were defined since the last execute(): a program needs a source and something that reads it")
     values = program.values
     with located():
-        return build_stream_graph(
+        graph = build_stream_graph(
             list(program.transformations), parallelism=ExecutionConfig(values).get_parallelism(),
             max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
             buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
             batch_form=_batch_form, two_phases=partial(_two_phases, values), phases=read(values, options.AGGREGATE_PHASES),
             name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
+    push_filters(graph)
+    return graph
 
 
 def own_host(program: RecordedProgram) -> str:
@@ -100,27 +116,30 @@ def _with_checkpoints(program: RecordedProgram, graph: StreamGraph) -> dict[str,
         values[RECOVERY_PATH.key] = absolute(path)
     if graph.runtime_mode is options.RuntimeMode.BATCH:  # a batch job needs none: a task that failed reads the results before it again
         values.pop(CHECKPOINT_INTERVAL.key, None)
+    for option in (CHECKPOINT_DIRECTORY, SAVEPOINT_DIRECTORY):
+        directory = read(values, option)
+        if directory is not None:
+            values[option.key] = absolute(directory)  # of this process, and not of the one that reads the option
     if read(values, CHECKPOINT_INTERVAL) is None:
         return values
-    _refuse_loops(program.transformations)
-    directory = read(values, CHECKPOINT_DIRECTORY)
-    if directory is not None:
-        values[CHECKPOINT_DIRECTORY.key] = absolute(directory)  # of this process, and not of the one that reads the option
-    for node in graph.nodes.values():
-        sink = getattr(node.operator, "sink", None)
-        if isinstance(sink, Sink) and sink.begins_anew:
-            LOG.warning("this job takes no checkpoints, and begins anew after a failure: %r cannot go on from one", sink)
-            del values[CHECKPOINT_INTERVAL.key]
-            break
+    loop = _first_loop(program.transformations)
+    if loop is not None:  # refused, as in Flink
+        raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {loop}: records on their way back would be part of "
+                     "none, and lost after a failure. Leave enable_checkpointing() out")
     return values
 
 
-def _refuse_loops(transformations: Iterable[Transformation]) -> None:
-    """Called for a program that wants checkpoints: raises ProgramError if it has a loop (as Flink does)."""
-    for each in transformations:
-        if isinstance(each, IterationHeadTransformation):
-            raise refuse(f"checkpoints are not possible with the loop begun by iterate() at {each.where}: records on their way back would be part of "
-                         "none, and lost after a failure. Leave enable_checkpointing() out")
+def _why_no_savepoints(program: RecordedProgram, graph: StreamGraph) -> str:
+    """Why the job can take no savepoints; empty if it can."""
+    if graph.runtime_mode is options.RuntimeMode.BATCH:
+        return "it runs in BATCH, where nothing is saved; set execution.runtime-mode to STREAMING"
+    loop = _first_loop(program.transformations)
+    return "" if loop is None else f"records on their way back in the loop begun by iterate() at {loop} would be lost"
+
+
+def _first_loop(transformations: Iterable[Transformation]) -> str | None:
+    """Where the program begins a loop."""
+    return next((each.where or "a place that is not known" for each in transformations if isinstance(each, IterationHeadTransformation)), None)
 
 
 def _batch_form(operator: Any) -> Any:

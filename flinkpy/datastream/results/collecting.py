@@ -105,9 +105,18 @@ def _await_end(job: Any, server: CollectServer, watched: bool) -> None:
     try:
         job.result(watched=watched)
     except (Exception, SystemExit) as error:  # the iterating thread raises it
-        server.job_ended(error)
+        server.job_ended(error, _newest_checkpoint(job))
     else:
         server.job_ended()
+
+
+def _newest_checkpoint(job: Any) -> int | None:
+    """Of a job that has failed or was cancelled; None if it had none, or nobody can say any more."""
+    try:
+        checkpoint_id: int | None = job.details().checkpoint_id
+        return checkpoint_id
+    except FlinkpyError:
+        return None
 
 
 def _close(job: Any, server: CollectServer, waiter: threading.Thread) -> None:

@@ -8,15 +8,16 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, refuse
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink
 from flinkpy.datastream.results.sink_operators import add_sink
-from flinkpy.datastream.streams.operator_settings import OperatorSettings
+from flinkpy.datastream.results.write_verbs import WriteVerbs
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
-class StreamResults(OperatorSettings):
+class StreamResults(WriteVerbs):
     """The methods for results, which every public stream has."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -118,6 +119,23 @@ class StreamResults(OperatorSettings):
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
         """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does."""
         return self.to_arrow(job_name).to_pandas()
+
+    def to_polars(self, job_name: str | None = None) -> pl.DataFrame:
+        """All records as a Polars frame, in this process's memory; runs a job as ``to_arrow`` does. Raises ProgramError
+        if Polars is not installed.
+
+        >>> env.from_polars(frame).filter(col("delay") > 60).to_polars()  # doctest: +SKIP
+        """
+        try:
+            import polars as pl
+        except ImportError:
+            raise refuse("to_polars() needs Polars: pip install polars") from None
+        return pl.DataFrame(self.to_arrow(job_name))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All records as a stream of Arrow's C interface, for libraries that read tables so: ``pyarrow.table(stream)``.
+        Runs a job as ``to_arrow`` does."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_ray_dataset(self, job_name: str | None = None) -> Any:
         """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; records never

@@ -10,8 +10,9 @@ from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, T
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
-from flinkpy.datastream.verbs.column_verbs import is_expression
+from flinkpy.datastream.verbs.column_verbs import is_expression, select_named
 from flinkpy.datastream.verbs.field_keys import FieldKey, check_key_fields, check_key_type
+from flinkpy.datastream.verbs.key_kinds import key_kind, kind_of_fields
 from flinkpy.datastream.verbs.routing import partitioned_by_key
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.rows.keyed import KeyedAggregateOperator, KeyedReduceOperator
@@ -52,11 +53,12 @@ def key_stream(stream: RecordedStream, selector: Any, more: tuple[Any, ...], key
     if all(isinstance(each, str) or is_expression(each) for each in (selector, *more)):
         names = _key_fields((selector, *more), stream)
         check_key_fields(names, stream.shown_type(), call)
-        return keyed(partitioned_by_key(stream, KeySpec(FieldKey(names), names if stream.is_columnar else None)))
+        kind = key_kind(key_type) or kind_of_fields(names, stream.shown_type())
+        return keyed(partitioned_by_key(stream, KeySpec(FieldKey(names), names if stream.is_columnar else None, kind)))
     if more:
         raise refuse(f"{call} takes one function, or one or several names of fields")
     check_function(selector, f.KeySelector, "get_key", 1, call)
-    return keyed(partitioned_by_key(stream.as_rows(before_edge=True), KeySpec(selector)))
+    return keyed(partitioned_by_key(stream.as_rows(before_edge=True), KeySpec(selector, kind=key_kind(key_type))))
 
 
 def _key_fields(keys: tuple[Any, ...], stream: RecordedStream) -> tuple[str, ...]:
@@ -97,15 +99,24 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
 
 def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnStream:
     """Implements ``aggregate``."""
-    from flinkpy.columns.expressions import aggregate_calls
+    from flinkpy.columns.aggregate_plan import plan_aggregates
+    from flinkpy.columns.expressions import refuse_doubles
     from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 
+    refuse_no_aggregates(aggregates)
+    keys = by_key.columns("aggregate()")
+    with located():
+        plan = plan_aggregates(aggregates, keys, "aggregate()")
+        refuse_doubles([*dict.fromkeys(keys), *plan.names], "aggregate()")
+        operator = KeyedAggregatesOperator(keys, plan.calls)
+    made = by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
+    return made if plan.results is None else select_named(made, keys, plan.results)
+
+
+def refuse_no_aggregates(aggregates: tuple[Any, ...]) -> None:
+    """Refuses ``aggregate()`` without arguments."""
     if not aggregates:
         raise refuse('aggregate() takes aggregates of columns, such as col("delay").avg.alias("mean_delay")')
-    with located():
-        calls = aggregate_calls(aggregates, "aggregate()")
-    operator = KeyedAggregatesOperator(by_key.columns("aggregate()"), calls)
-    return by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
 
 
 def field_position(stream: RecordedStream, kind: str, wanted: Any) -> int | str | None:

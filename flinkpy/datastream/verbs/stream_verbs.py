@@ -4,9 +4,10 @@ streams are in ``data_stream``."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import WatermarkStrategy
@@ -14,31 +15,119 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.streams.operator_settings import OperatorSettings
 from flinkpy.datastream.streams.recorded import RecordedStream
-from flinkpy.datastream.verbs import column_verbs, key_verbs, routing, row_verbs
+from flinkpy.datastream.verbs import column_verbs, key_verbs, routing, row_verbs, shaping
 from flinkpy.datastream.verbs.event_time import assign_timestamps
+from flinkpy.datastream.verbs.failing_records import set_error_policy
 from flinkpy.graph.partitioning import FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from flinkpy.columns.expression import Expression
+    from flinkpy.state.ttl.config import StateTtlConfig
 
 S = TypeVar("S")
+V = TypeVar("V", bound="StreamVerbs[Any]")
 
 
-class StreamVerbs(OperatorSettings, ABC, Generic[S]):
+class TableVerbs(OperatorSettings, ABC, Generic[S]):
+    """The methods for columns, most of which also take rows whose type is declared with Types.ROW or ROW_NAMED. They return
+    streams of type ``S``, and raise ProgramError for invalid arguments."""
+
+    @abstractmethod
+    def _stream(self, recorded: RecordedStream) -> S:
+        """The public stream for a recorded one."""
+
+    def select(self, *expressions: str | Expression) -> S:
+        """Selects these columns and expressions, in this order; name a computed one with ``alias``.
+
+        >>> from flinkpy.table.expressions import col
+        >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
+        """
+        return self._stream(column_verbs.select_columns(self.recorded, expressions))
+
+    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
+                    schema: pa.Schema | None = None) -> S:
+        """Calls the function with each whole batch, as ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or
+        ``pandas.DataFrame`` (``"pandas"``).
+
+        The function returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"``
+        any iterable of records. ``schema`` declares the resulting columns, so that they are known while the program
+        is built, and even if no record comes.
+
+        >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
+        """
+        return self._stream(column_verbs.map_batches(self.recorded, function, batch_format, output, schema))
+
+    def with_column(self, name: str, expression: Any) -> S:
+        """All columns and this one, which takes the place of a column of the same name.
+
+        >>> from flinkpy.table.expressions import col
+        >>> bids.with_column("euro", col("price") * 0.908)  # doctest: +SKIP
+        """
+        return self._stream(shaping.with_columns(self.recorded, (), {name: expression}, "with_column()"))
+
+    def with_columns(self, *expressions: Expression, **named: Any) -> S:
+        """All columns and these, each named by its alias or its keyword. They are computed from the columns as they
+        come in, not from each other.
+
+        >>> from flinkpy.table.expressions import col
+        >>> bids.with_columns((col("price") * 0.908).alias("euro"), day=col("at").floor("day"))  # doctest: +SKIP
+        """
+        return self._stream(shaping.with_columns(self.recorded, expressions, named, "with_columns()"))
+
+    def drop(self, *columns: str | Expression) -> S:
+        """All columns but these.
+
+        >>> flights.drop("tail_number", "year")  # doctest: +SKIP
+        """
+        return self._stream(shaping.drop_columns(self.recorded, columns))
+
+    def rename(self, names: Mapping[str, str] = {}, /, **more: str) -> S:  # is only read
+        """The columns in their order, some under new names: old name to new name.
+
+        >>> flights.rename({"dep delay": "delay"}, carrier="airline")  # doctest: +SKIP
+        """
+        return self._stream(shaping.rename_columns(self.recorded, names, more))
+
+    def distinct(self, *fields: str, ttl: StateTtlConfig | None = None) -> S:
+        """The first record of each value of these fields, or of each whole record without fields. Records are equal
+        if they are equal keys.
+
+        The state keeps every value for ever. Over rows ``ttl`` says when one is forgotten.
+
+        >>> flights.distinct("carrier", "origin")  # doctest: +SKIP
+        """
+        return self._stream(shaping.distinct_records(self.recorded, fields, ttl))
+
+    def limit(self, n: int) -> S:
+        """The first ``n`` records to arrive, at one subtask.
+
+        A source whose records all go there ends then if it is in the same chain, which it is at parallelism 1 without a
+        repartitioning in between. Other sources are read on, and the rest is dropped; ``take(n)`` ends any job.
+
+        >>> flights.filter(col("delay") > 60).limit(100)  # doctest: +SKIP
+        """
+        return self._stream(shaping.limited(self.recorded, n))
+
+    def aggregate(self, *aggregates: Expression) -> S:
+        """Aggregates of all records, at one subtask: in BATCH one row, also where no record comes; in STREAMING a new
+        row for each batch, of which the last one is the result.
+
+        >>> from flinkpy.table.expressions import col
+        >>> flights.aggregate(col("delay").avg.alias("mean"), col("carrier").count_distinct.alias("carriers"))  # doctest: +SKIP
+        """
+        return self._stream(shaping.aggregate_all(self.recorded, aggregates))
+
+
+class StreamVerbs(TableVerbs[S]):
     """The methods, which return streams of type ``S``. They raise ProgramError for invalid arguments."""
 
     def __init__(self, recorded: RecordedStream) -> None:
         super().__init__(recorded)
         self._side_types: dict[str, TypeInformation | None] = {}  # the declared types of the side outputs read so far
 
-    @abstractmethod
-    def _stream(self, recorded: RecordedStream) -> S:
-        """The public stream for a recorded one."""
-
     @property
-
     def is_columnar(self) -> bool:
         """Whether this is a stream of column batches; known when the program is built."""
         return self.recorded.is_columnar
@@ -92,27 +181,6 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         """
         return self._stream(row_verbs.process_records(self.recorded, func, output_type))
 
-    def select(self, *expressions: str | Expression) -> S:
-        """Selects these columns and expressions, in this order; name a computed one with ``alias``.
-
-        >>> from flinkpy.table.expressions import col
-        >>> bids.select("auction", (col("price") * 0.908).alias("euro"))  # doctest: +SKIP
-        """
-        return self._stream(column_verbs.select_columns(self.recorded, expressions))
-
-    def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
-                    schema: pa.Schema | None = None) -> S:
-        """Calls the function with each whole batch, as ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or
-        ``pandas.DataFrame`` (``"pandas"``).
-
-        The function returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"``
-        any iterable of records. ``schema`` declares the resulting columns, so that they are known while the program
-        is built, and even if no record comes.
-
-        >>> flights.map_batches(lambda frame: frame.dropna(), batch_format="pandas")  # doctest: +SKIP
-        """
-        return self._stream(column_verbs.map_batches(self.recorded, function, batch_format, output, schema))
-
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> S:
         """Says where a record's event time is found, and how watermarks are generated. Watermarks of earlier
         operators are replaced.
@@ -122,6 +190,20 @@ class StreamVerbs(OperatorSettings, ABC, Generic[S]):
         >>> stream.assign_timestamps_and_watermarks(strategy)  # doctest: +SKIP
         """
         return self._stream(assign_timestamps(self.recorded, watermark_strategy))
+
+    def on_error(self: V, policy: ErrorPolicy) -> V:
+        """Says what the operator does with a record whose function raises: try again, or divert the record to a side output as a
+        :class:`DeadLetter`. Without it, the job fails. Returns the stream itself. Raises ProgramError for an operator whose records have no policy
+        (the page on failing records says which).
+
+        >>> from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
+        >>> failed = OutputTag("failed")
+        >>> ratios = StreamExecutionEnvironment.get_execution_environment().from_collection([4, 0]).map(lambda x: 8 / x)
+        >>> ratios.on_error(ErrorPolicy.divert(failed)).get_side_output(failed).map(lambda letter: letter.record).take(10)
+        [0]
+        """
+        set_error_policy(self.recorded, policy)
+        return self
 
     def get_side_output(self, output_tag: OutputTag) -> S:
         """The records that the operator's function emitted to this tag. Raises ProgramError if the tag was used
@@ -212,13 +294,14 @@ class KeyedVerbs(StreamVerbs[S]):
         return self._stream(key_verbs.aggregate_running(key_verbs.keyed(self.recorded), kind, position))
 
     def aggregate(self, *aggregates: Expression) -> S:
-        """Running aggregates of each key over columns: ``count``, ``sum``, ``avg``, ``min``, ``max`` of expressions.
+        """Running aggregates of each key over columns, and expressions of them. All aggregates are methods of Expression.
 
         Each batch emits a row for every key in it: the key's columns, then the aggregates. The last row of a key is
         its result, as with Flink SQL's mini-batch upserts. Nulls are ignored. ``avg`` of integers is exact: their sum
         divided by their count.
 
         >>> from flinkpy.table.expressions import col
-        >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"))  # doctest: +SKIP
+        >>> flights.key_by("carrier").aggregate(col("carrier").count.alias("flights"), col("delay").avg.alias("mean"),
+        ...                                  (col("delay").max - col("delay").min).alias("range"))  # doctest: +SKIP
         """
         return self._stream(key_verbs.aggregate_expressions(key_verbs.keyed(self.recorded), aggregates))

@@ -13,6 +13,7 @@ from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
+from flinkpy.datastream.verbs.column_verbs import select_named
 from flinkpy.datastream.verbs.event_time import event_time_zone
 from flinkpy.datastream.verbs.key_verbs import Keyed
 
@@ -43,8 +44,9 @@ class ColumnarWindow:
     def aggregate(self, aggregates: tuple[Any, ...]) -> ColumnStream:
         """Outputs, for each window and key, the key's columns, the aggregates, and the window's start and end, in the
         zone of the event time if it has one."""
-        from flinkpy.columns.expressions import aggregate_calls
-        from flinkpy.windowing.slices.column_slices import AggregateSlices
+        from flinkpy.columns.aggregate_plan import plan_aggregates
+        from flinkpy.columns.expressions import col
+        from flinkpy.windowing.slices.column_slices import WINDOW_COLUMNS, AggregateSlices
         from flinkpy.windowing.slices.operator import SliceOperator
 
         slicing = self._slicing()
@@ -54,11 +56,14 @@ class ColumnarWindow:
         columns = self.stream.as_columns("aggregate()")
         keys = self._keys("aggregate()")
         with located():
-            calls = aggregate_calls(aggregates, "aggregate()")
+            plan = plan_aggregates(aggregates, keys, "aggregate()")
             event_time = self.assigner.is_event_time()
             zone = event_time_zone(columns.transformation) if event_time else None
-            operator = SliceOperator(AggregateSlices(keys, calls, zone), slicing, event_time, self.lateness, self.late_tag)
-        return self._applied(columns, operator, ", ".join(call.name for call in calls))
+            operator = SliceOperator(AggregateSlices(keys, plan.calls, zone), slicing, event_time, self.lateness, self.late_tag)
+        made = self._applied(columns, operator, ", ".join(plan.names))
+        if plan.results is None:
+            return made
+        return select_named(made, keys, [*plan.results, *((name, col(name)) for name in WINDOW_COLUMNS)])
 
     def count(self) -> ColumnStream | None:
         """The number of records in each window, as a column ``count`` beside the key's; None if that has to run on

@@ -18,18 +18,21 @@ from functools import partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.core.elements import Batch, ControlElement, RowBatch, Watermark, WatermarkStatus
-from flinkpy.core.errors import EngineError
+from flinkpy.core.errors import EngineError, ProgramError
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.async_io.async_functions import AsyncFunctionDescriptor
 from flinkpy.operators.async_io.calls import CallsUnderWay
 from flinkpy.operators.async_io.output_queues import ElementQueue, Entry, OrderedQueue, Queued, UnorderedQueue
 from flinkpy.operators.async_io.retry import Retries
-from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.context import Output
 from flinkpy.operators.functions import close_function, open_function
-from flinkpy.operators.rows.stateless import rows
-from flinkpy.operators.user_errors import bounded_repr, user_code_error
+from flinkpy.operators.guarding.letters import Letters
+from flinkpy.operators.rows.stateless import rows, single_row
+from flinkpy.operators.user_errors import user_code_error
 
 if TYPE_CHECKING:
     from flinkpy.operators.async_io.event_loop import CallLoop, Deliver, Invoke, Outcome  # imports asyncio
@@ -59,11 +62,20 @@ class AsyncWaitOperator(OneInputOperator):
     """Runs the function of an AsyncFunctionDescriptor."""
 
     batch_form = BatchForm.AS_IN_STREAM
+    guarding = Guarding.BY_ITSELF
+    error_policy = ErrorPolicy()
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, create_loop: LoopFactory = event_loop_thread) -> None:
         self.descriptor, self._create_loop = descriptor, create_loop
         self._calls: CallsUnderWay | None = None  # set between ``open`` and ``close``
         self._on_available: Callable[[], None] | None = None
+
+    def set_error_policy(self, policy: ErrorPolicy) -> None:
+        """Sets what happens to records whose calls raise or time out."""
+        if policy.retries:
+            raise ProgramError("on_error(): an asynchronous function has retries of its own, with pauses: give AsyncDataStream an "
+                               "AsyncRetryStrategy, and leave the policy's out")
+        self.error_policy = policy
 
     # -- life -----------------------------------------------------------------------------------------------------------------
 
@@ -81,10 +93,12 @@ class AsyncWaitOperator(OneInputOperator):
         open_function(descriptor.async_function, context)
         name = f"async {context.name} ({context.task.subtask_index + 1}/{context.task.parallelism})"
         self._own = _as_they_are if context.object_reuse else _all_private
+        self._letters = Letters(self.error_policy, context)
+        self._given = _as_they_are if context.object_reuse or self.error_policy.tag is None else private  # a dead letter has what came in
         loop = self._create_loop(name, self._invoke, self._deliver)
         self._calls = CallsUnderWay(loop, context.clock, context.timers, descriptor.timeout_s, self._timed_out)
         self._saved = context.operator_state.engine_list(IN_FLIGHT)
-        self._waiting.extend(RowBatch([value], None if stamp is None else [stamp]) for value, stamp in self._saved.get())
+        self._waiting.extend(single_row(value, stamp) for value, stamp in self._saved.get())
         self._saved.clear()
         context.operator_state.before_snapshot(self._save)
         self._begin_waiting()
@@ -175,7 +189,7 @@ class AsyncWaitOperator(OneInputOperator):
 
     async def _invoke(self, value: Any) -> Any:
         """Runs in the event loop's thread; copies the result there, before another call can change it."""
-        return self._own(await self.descriptor.invoke(value))
+        return self._own(await self.descriptor.invoke(self._given(value)))
 
     # -- outcomes ---------------------------------------------------------------------------------------------------------------
 
@@ -198,7 +212,7 @@ class AsyncWaitOperator(OneInputOperator):
                     calls.try_again_in(delay_ms / 1000, entry)
                     continue
             if error is not None:
-                raise user_code_error(error, self.context, entry.value) from error
+                results = self._diverted(entry, error)
             complete(entry, results)
             finished(entry)
         self._emit_and_begin()
@@ -211,7 +225,14 @@ class AsyncWaitOperator(OneInputOperator):
         if isinstance(result, (list, tuple, set, frozenset)):
             return list(result)
         wrong = TypeError(f"an asynchronous function gives a list of results, this is {bounded_repr(result, 60)}: write [result] for a single one")
-        raise user_code_error(wrong, self.context, entry.value)
+        return self._diverted(entry, wrong)
+
+    def _diverted(self, entry: Entry, error: BaseException) -> list[Any]:
+        """No results, and a dead letter for the record, which goes out when its results would; raises the error if the policy diverts none."""
+        if self.error_policy.tag is None or not isinstance(error, Exception):
+            raise user_code_error(error, self.context, entry.value) from error
+        entry.letter = self._letters.letter(error, entry.value, entry.timestamp, calls=entry.attempts)
+        return []
 
     def _retry_delay_ms(self, retries: Retries, entry: Entry, results: list[Any], error: BaseException | None) -> float | None:
         try:
@@ -222,9 +243,9 @@ class AsyncWaitOperator(OneInputOperator):
     def _timed_out(self, entries: list[Entry]) -> None:
         for entry in entries:
             try:
-                results = self._own(self.descriptor.results_after_timeout(entry.value))
+                results = self._own(self.descriptor.results_after_timeout(self._given(entry.value)))
             except Exception as error:
-                raise user_code_error(error, self.context, entry.value) from error
+                results = self._diverted(entry, error)
             self._queue.complete(entry, results if type(results) is list else self._as_list(results, entry))
         self._emit_and_begin()
 
@@ -232,7 +253,7 @@ class AsyncWaitOperator(OneInputOperator):
         """Called when calls have finished: emits what may be emitted, begins waiting calls, and tells the task if the
         operator has become available or, at the end, drained."""
         was_available = self.available
-        _emit(self._queue.take(), self.output)
+        _emit(self._queue.take(), self.output, self._letters.side_output)
         self._begin_waiting()
         if self._on_available is not None and (self.drained if self._finishing else self.available and not was_available):
             self._on_available()
@@ -247,8 +268,8 @@ class AsyncWaitOperator(OneInputOperator):
         return f"<AsyncWaitOperator {self.descriptor!r}: {state}>"
 
 
-def _emit(elements: Iterable[Queued], output: Output) -> None:
-    """Emits all results between two control elements as one batch."""
+def _emit(elements: Iterable[Queued], output: Output, side_output: str) -> None:
+    """Emits all results between two control elements as one batch; dead letters to the side output."""
     values: list[Any] = []
     stamps: list[int] | None = None
     for element in elements:
@@ -260,6 +281,8 @@ def _emit(elements: Iterable[Queued], output: Output) -> None:
             continue
         results, stamp = element.results, element.timestamp
         if not results:
+            if element.letter is not None:
+                output.emit_side(side_output, single_row(element.letter, stamp))
             continue
         if values and (stamps is None) is not (stamp is None):  # records with and without timestamps do not share a batch
             output.emit(RowBatch(values, stamps))

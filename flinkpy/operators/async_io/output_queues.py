@@ -15,18 +15,21 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from flinkpy.common.error_policy import DeadLetter
 from flinkpy.core.elements import ControlElement, Watermark
 
 
 class Entry:
-    """One record under way. ``results`` is None until it is finished."""
+    """One record under way. ``results`` is None until it is finished; if its function has failed, and the error policy diverts it, they are
+    empty and ``letter`` is its dead letter."""
 
-    __slots__ = ("attempts", "results", "segment", "timestamp", "value")
+    __slots__ = ("attempts", "letter", "results", "segment", "timestamp", "value")
 
     def __init__(self, value: Any, timestamp: int | None) -> None:
         self.value, self.timestamp = value, timestamp
         self.results: list[Any] | None = None
         self.attempts = 1
+        self.letter: DeadLetter | None = None
         self.segment: _Segment | None = None  # set by the unordered queue
 
     def __repr__(self) -> str:

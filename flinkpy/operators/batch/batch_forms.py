@@ -33,6 +33,7 @@ from flinkpy.operators.keyed_state import EndsKeys
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.wrapping import bare
 from flinkpy.state.heap.heap_backend import HeapKeyedStateBackend
 
 RECORDS_PER_STEP = 4096
@@ -129,7 +130,7 @@ class BatchKeyed(BatchOperator):
         return work
 
     def _end_key(self) -> Iterator[None]:
-        inner = self.inner
+        inner = bare(self.inner)
         if isinstance(inner, EndsKeys):
             yield from inner.end_key() or ()
         self.results.end_key()

@@ -225,11 +225,14 @@ class FusedRun:
         self._plain, self._stamped = ([
             _Compiled(stages, loop, timestamped, not context.object_reuse, names) for loop in self._segments] for timestamped in (False, True))
         self._emit = self.operators[-1].output.emit
+        self._before = [each.before_batch for each in self.operators if type(each).before_batch is not StageOperator.before_batch]
 
     def process_batch(self, batch: Batch) -> Work | None:
         if type(batch) is not RowBatch:
             batch = rows(batch)
         self.totals[0] += len(batch.values)
+        for prepare in self._before:
+            prepare()
         work = self._through(0, batch.values, batch.timestamps)
         if self.parks:
             return work

@@ -6,6 +6,7 @@ The chain is a tree: every operator but the head has exactly one predecessor, so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, LatencyMarker, Watermark, WatermarkStatus
@@ -13,13 +14,14 @@ from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator, NetworkEdge
 from flinkpy.network.port import RecordWriter
-from flinkpy.operators.base import StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import StreamOperator, TwoInputOperator
 from flinkpy.operators.chain.chain_metrics import ChainMetrics
 from flinkpy.operators.chain.chain_wiring import ChainWiring
+from flinkpy.operators.chain.enough import Enough
 from flinkpy.operators.chain.own_functions import functions_of_writer
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import Function, close_function, open_function
-from flinkpy.operators.process.parking import ParkedWork
+from flinkpy.operators.process.parking import ParkedWork, Passing
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.state.saved_state import FrozenState, SavedState
 
@@ -44,6 +46,7 @@ class OperatorChain:
         self._set_up: list[StreamOperator] = []  # last operator first
         self._finishing = 0  # operators told to finish
         self._pausing = [operator for operator in self.operators if operator.may_pause]
+        self.enough = Enough(config)
         self.may_pause = bool(self._pausing or self._writers)  # whether ``available`` may ever be False
 
     @property
@@ -97,11 +100,14 @@ class OperatorChain:
             state = None if restored is None else restored.get(chained.operator_id, SavedState())
             _call(chained.operator, chained.operator.initialize_state, state)
 
-    def open(self) -> None:
-        """Opens the functions that writers call, then every operator, last first. A fused run is compiled as soon as its first operator is open."""
+    def open(self, *, had_finished: bool = False) -> None:
+        """Opens the functions that writers call, then, unless all had finished, every operator, last first. A fused run is compiled as soon as its
+        first operator is open."""
         for chained in self._config.operators:
             for function in _functions_of_writers(chained):
                 _call(chained.operator, open_function, function, chained.operator.context)
+        if had_finished:
+            return
         for position in reversed(range(len(self._config.operators))):
             operator = self._config.operators[position].operator
             _call(operator, operator.open)
@@ -182,10 +188,12 @@ class OperatorChain:
         called with it before anything else comes: the operators' state is that of the barrier."""
         self.parked_work.pass_barrier(self._passed(barrier, then))
 
-    def _passed(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> Work:
+    def _passed(self, barrier: CheckpointBarrier, then: Callable[[CheckpointBarrier], None]) -> Passing:
         for operator in self.operators:
             _call(operator, operator.prepare_snapshot_pre_barrier, barrier.checkpoint_id)
-            yield
+            while not _call(operator, _is_flushed, operator):
+                yield False
+            yield True
         self.write(barrier)
         then(barrier)
 
@@ -195,7 +203,7 @@ class OperatorChain:
         for chained in reversed(self._config.operators):
             state = _call(chained.operator, chained.operator.freeze_state, barrier)
             if not state.is_empty:
-                frozen[chained.operator_id] = state
+                frozen[chained.operator_id] = replace(state, operator_name=chained.operator.context.name)
         return frozen
 
     def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
@@ -226,6 +234,10 @@ def _call(operator: StreamOperator, call: Callable[..., T], *arguments: object) 
         raise
     except Exception as error:
         raise user_code_error(error, operator.context) from error
+
+
+def _is_flushed(operator: StreamOperator) -> bool:
+    return operator.flushed
 
 
 def _functions_of_writers(chained: ChainedOperator) -> list[Function]:

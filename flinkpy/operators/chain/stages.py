@@ -32,6 +32,9 @@ class StageOperator(OneInputOperator):
 
     batch_form = BatchForm.AS_IN_STREAM
 
+    def before_batch(self) -> None:
+        """Called before each batch by whoever calls the function of the stage: the operator itself, a fused run, or a guard."""
+
     @abstractmethod
     def stage(self) -> Stage:
         """Called after ``open``."""

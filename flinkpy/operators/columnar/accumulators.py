@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from flinkpy.aggregates.algebra import Runs
 from flinkpy.aggregates.builtin import BUILT_IN
 from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.core.clock import Turns
 from flinkpy.operators.columnar.key_index import Grown, KeyedBatch
 
 
@@ -62,20 +64,25 @@ class KeyedAccumulators:
 
     def put(self, ids: Any, counts: Any, values: Any, keys: int) -> None:
         """Sets the accumulators of these keys."""
-        self._counts.reach(keys)[ids] = counts
+        self._counts.put(ids, np.asarray(counts), keys)
         if values is not None:
-            if values.dtype == object:
-                self._values.values = self._values.values.astype(object)
-            self._values.reach(keys)[ids] = values
+            self._values.put(ids, values, keys)
 
     def results(self, keys: int) -> Any:
         """The aggregates of all keys."""
         return self.of.results(self._counts.reach(keys)[:keys], self._values.reach(keys)[:keys])
 
-    def saved(self, keys: int) -> tuple[Any, Any]:
-        """Counts and values as Arrow arrays, by key number; None for the values if the aggregate only counts."""
-        counts = self._counts.reach(keys)[:keys]
-        return pa.array(counts), None if self.of.only_counts else self.of.accumulators(counts, self._values.reach(keys)[:keys])
+    def freeze(self, keys: int) -> Callable[[Turns], tuple[Any, Any]]:
+        """What gives counts and values of now as Arrow arrays, by key number; None for the values if the aggregate only counts."""
+        self._counts.reach(keys)
+        self._values.reach(keys)
+        counts, values = self._counts.freeze(), None if self.of.only_counts else self._values.freeze()
+
+        def saved(turns: Turns) -> tuple[Any, Any]:
+            counted = counts.read(turns)[:keys]
+            return pa.array(counted), None if values is None else self.of.accumulators(counted, values.read(turns)[:keys])
+
+        return saved
 
 
 def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ Each prepares itself for a schema once, at the first batch, or while the program
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
@@ -22,7 +22,7 @@ from flinkpy.columns.values.conversion import batch_of_columns, batch_of_rows, c
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.operators.base import BatchForm, OneInputOperator, Work
+from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, Work
 from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.process.yielding import Moment, emit_results
@@ -92,8 +92,15 @@ class ColumnOperator(OneInputOperator):
 class FilterColumnsOperator(ColumnOperator):
     """Keeps the records for which the expression is true; false and null drop a record."""
 
+    guarding = Guarding.BY_ROW
+
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
+
+    @property
+    def pushed_filter(self) -> Expression:
+        """What a source may know, in order to read less."""
+        return self.expression
 
     def prepare(self, schema: Any) -> None:
         compiled = compile_expression(self.expression, schema)
@@ -121,13 +128,20 @@ class FilterColumnsOperator(ColumnOperator):
 class SelectColumnsOperator(ColumnOperator):
     """Makes new columns from expressions."""
 
+    guarding = Guarding.BY_ROW
+
     def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
         self.expressions = tuple(expressions)
 
+    def chosen(self, schema: Any) -> Sequence[tuple[str, Expression]]:
+        """The columns of the result for this schema. Raises ProgramError if there can be none."""
+        return self.expressions
+
     def prepare(self, schema: Any) -> None:
-        compiled = [compile_expression(expression, schema) for _, expression in self.expressions]
+        chosen = self.chosen(schema)
+        compiled = [compile_expression(expression, schema) for _, expression in chosen]
         self._evaluates = [each.evaluate for each in compiled]
-        self._result = pa.schema([pa.field(name, each.type) for (name, _), each in zip(self.expressions, compiled)])
+        self._result = pa.schema([pa.field(name, each.type) for (name, _), each in zip(chosen, compiled)])
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
@@ -161,6 +175,7 @@ class MapBatchesOperator(ColumnOperator):
     number of records stays the same; otherwise the results have none."""
 
     parks = True
+    takes_no_policy = "gets whole batches, so nobody knows which record is at fault: catch the exception in the function"
 
     def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
         self.function, self.batch_format, self.output_kind, self.declared = function, batch_format, output, schema

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.columns.aggregate_plan import AggregateCall
 from flinkpy.columns.compiler import column_index, compile_expression
-from flinkpy.columns.expressions import AggregateCall
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
@@ -45,7 +45,8 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
         self._evaluates, self._types = [each.evaluate for each in compiled], types
         self._as_first = list(dict.fromkeys(field.name for field in key_fields if not look_alike(field.type)))
         if not self._accumulators:
-            self._accumulators = [KeyedAccumulators(ColumnAggregate(call.kind, each.type)) for call, each in zip(self.calls, compiled)]
+            self._accumulators = [KeyedAccumulators(ColumnAggregate(call.kind, each.type, options=call.options))
+                                  for call, each in zip(self.calls, compiled)]
         self._result = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._accumulators)]])
 
     def output_schema(self, schema: Any) -> Any:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.compiler import column_index
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.core.errors import ProgramError
+from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray
 
 _TABLE_LIMIT = 1 << 22
 _LIMIT = 1 << 62
@@ -231,14 +232,32 @@ class Grown:
     def __init__(self, dtype: Any, fill: Any) -> None:
         self._fill = fill
         self.values = np.full(64, fill, dtype=dtype)
+        self._freezing = Freezing()
 
     def reach(self, size: int) -> Any:
         """The array, with room for at least ``size`` keys."""
         if size > len(self.values):
             grown = np.full(max(size, 2 * len(self.values)), self._fill, dtype=self.values.dtype)
             grown[: len(self.values)] = self.values
-            self.values = grown
+            self._replace(grown)
         return self.values
+
+    def put(self, ids: Any, values: Any, size: int) -> None:
+        """Sets the values of these keys, of ``size`` keys. Once it was frozen, this is the only way to change it."""
+        if values.dtype == object != self.values.dtype:
+            self._replace(self.values.astype(object))
+        array = self.reach(size)
+        if self._freezing:
+            self._freezing.keep(ids)
+        array[ids] = values
+
+    def freeze(self) -> FrozenArray:
+        """The array as it is now."""
+        return self._freezing.freeze(self.values)
+
+    def _replace(self, values: Any) -> None:
+        self.values = values
+        self._freezing.leave()
 
 
 class FirstRecords:
@@ -274,6 +293,12 @@ class FirstRecords:
         if len(self._chunks) > 1:
             self._chunks = [pa.concat_tables(self._chunks).combine_chunks()]
         return self._chunks[0].to_batches()[0]
+
+    def freeze(self) -> FirstRecords:
+        """Those of now: chunks are never changed."""
+        frozen = FirstRecords()
+        frozen._chunks = list(self._chunks)
+        return frozen
 
 
 def look_alike(kind: Any) -> bool:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, ColumnBatch
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
@@ -168,7 +169,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         self._accumulators = []
         self._waiting, self._waiting_records = [], 0
         self._stamps, self._is_stamped = Grown(np.int64, MIN_TIMESTAMP), False
-        for data in self.backend.register_region(STATE, self._saved).values():
+        for data in self.backend.register_region(STATE, self._frozen).values():
             self._restore(from_bytes(data))
 
     def _restore(self, batch: Any) -> None:
@@ -182,20 +183,30 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         keyed = self._index.of(firsts)
         self._firsts.add(firsts, keyed)
         for at, each in enumerate(self._accumulators):
-            values = None if each.of.only_counts else each.of.values_of(batch.column(f"value {at}"))[1]
+            values = None if each.of.only_counts else each.of.accumulators_of(batch.column(f"value {at}"))
             each.put(keyed.ids[keyed.codes], batch.column(f"count {at}").to_numpy(), values, len(self._index))
 
-    def _saved(self) -> dict[int, bytes]:
-        if not len(self._index):
-            return {}
-        firsts = self._firsts.all()
-        columns = {f"first {name}": _plain(firsts.column(name)) for name in firsts.schema.names}
-        for at, each in enumerate(self._accumulators):
-            columns[f"count {at}"], values = each.saved(len(self._index))
-            if values is not None:
-                columns[f"value {at}"] = values
-        table = pa.RecordBatch.from_pydict(columns)
-        table = table.replace_schema_metadata(with_input(table.schema, self._schema).metadata)
-        max_parallelism = self.context.task.max_parallelism
-        groups = group_numbers(firsts, self.keys, max_parallelism)
-        return {key_of_group(group, max_parallelism): to_bytes(part) for group, part in by_group(table, groups)}
+    def _frozen(self) -> Callable[[Turns], dict[int, bytes]]:
+        keys = len(self._index)
+        if not keys:
+            return lambda turns: {}
+        firsts, schema, max_parallelism = self._firsts.freeze(), self._schema, self.context.task.max_parallelism
+        accumulators = [each.freeze(keys) for each in self._accumulators]
+
+        def saved(turns: Turns) -> dict[int, bytes]:
+            records = firsts.all()
+            columns = {f"first {name}": _plain(records.column(name)) for name in records.schema.names}
+            for at, each in enumerate(accumulators):
+                columns[f"count {at}"], values = each(turns)
+                if values is not None:
+                    columns[f"value {at}"] = values
+            table = pa.RecordBatch.from_pydict(columns)
+            table = table.replace_schema_metadata(with_input(table.schema, schema).metadata)
+            groups = group_numbers(records, self.keys, max_parallelism)
+            found = {}
+            for group, part in by_group(table, groups):
+                found[key_of_group(group, max_parallelism)] = to_bytes(part)
+                turns.give_way()
+            return found
+
+        return saved

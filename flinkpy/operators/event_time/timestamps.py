@@ -15,8 +15,9 @@ from flinkpy.aggregates.fields import field_of
 from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.user_errors import bounded_repr, user_code_error
+from flinkpy.operators.user_errors import user_code_error
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,7 +26,7 @@ from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, W
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
-from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.context import Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
 from flinkpy.operators.loops.feedback import BEYOND_TIME
@@ -97,6 +97,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
     """Applies a WatermarkStrategy, for rows and for columns."""
 
     batch_form = BatchForm.AS_IN_STREAM
+    guarding = Guarding.BY_RECORD
     zone: str | None = None  # the time zone of the column that the assigner reads
 
     def __init__(self, strategy: WatermarkStrategy) -> None:

@@ -33,6 +33,7 @@ class _BroadcastStates(StreamOperator):
     read-only form."""
 
     batch_form = BatchForm.BROADCAST_FIRST
+    takes_no_policy = "keeps the same state in every subtask: catch the exception in the function, which yields it to a side output of its own"
     descriptors: tuple[MapStateDescriptor, ...]
 
     def _open_states(self) -> tuple[dict[str, HeapBroadcastState], dict[str, HeapReadOnlyBroadcastState]]:

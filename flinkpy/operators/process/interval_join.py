@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -43,6 +43,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
     late records of the left and of the right side."""
 
     batch_form = BatchForm.AT_END_OF_TIME
+    takes_no_policy = "pairs records: catch the exception in the function"
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec, lower: int, upper: int,
                  late_tags: tuple[str | None, str | None] = (None, None)) -> None:
@@ -63,7 +64,8 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         self._expiries = Expiries()
         # how long after its event time a record of each side may still find partners
         self._keep_left, self._keep_right = max(0, self.upper), max(0, -self.lower)
-        self._buffers = self.backend.engine_values(BUFFERS)
+        self._rebind(self.backend.engine_values(BUFFERS))
+        self.backend.layer_engine_values(BUFFERS, self._rebind, _copy_of_lists)
         self._copies = False
         for key, buffers in self._buffers.items():
             self._look_at(buffers[1] + buffers[3])
@@ -77,6 +79,9 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
         finally:
             super().close()
             close_selectors(self.keys)
+
+    def _rebind(self, buffers: MutableMapping[Any, Buffers]) -> None:
+        self._buffers = buffers
 
     # -- records ------------------------------------------------------------------------------------------------------------
 
@@ -176,6 +181,7 @@ class IntervalJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 kept[key] = buffers
             else:
                 del kept[key]
+        self.backend.after_records(0)
         super().process_watermark(watermark)
 
 
@@ -211,6 +217,11 @@ class Expiries:
         while self._times and self._times[0] <= now:
             found.update(self._keys.pop(heapq.heappop(self._times)))
         return found
+
+
+def _copy_of_lists(buffers: Buffers) -> Buffers:
+    """Records are only kept, so they need no copy: the function gets copies of those that could be changed."""
+    return buffers[0].copy(), buffers[1].copy(), buffers[2].copy(), buffers[3].copy()
 
 
 def insert(times: list[int], values: list[Any], time: int, value: Any) -> None:

@@ -1,8 +1,8 @@
 """Timers per key, in event time and in processing time, for keyed process functions.
 
-A queue is a heap of (timestamp, order, key) and the set of registered timers. Deleting a timer removes it from the
-set, and its entry in the heap is skipped later. A (key, timestamp) fires once, however often it was registered. In
-snapshots, timers are state of their key.
+A queue is a heap of (timestamp, order, key) and a dict of the registered timers. Deleting a timer removes it from the
+dict, and its entry in the heap is skipped later. A (key, timestamp) fires once, however often it was registered. In
+snapshots, timers are state of their key; the dict is frozen without a copy.
 """
 
 from __future__ import annotations
@@ -13,51 +13,77 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import index
 from typing import Any
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
 from flinkpy.state.backend import CurrentKey
+from flinkpy.state.frozen_tables import parts_of
+from flinkpy.state.heap.layers import Layers
+from flinkpy.state.heap.overlay import parts_of_entries
 
+_AT_ONCE = 1 << 10  # timers between two turns
 _SLACK = 64  # how many more deleted timers than registered ones the heap may hold
 
 
 class TimerQueue:
     """The timers of one time domain."""
 
+    copied_at_once: int = 1 << 15  # timers, up to which a freeze copies all of them
+
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Any]] = []
-        self._registered: set[tuple[int, Any]] = set()
+        self._registered: dict[tuple[int, Any], None] = {}  # in the order in which they were
+        self._layers = Layers("timers", self._registered, self._rebind, None, self.copied_at_once)
         self._order = itertools.count()
 
     def __len__(self) -> int:
         return len(self._registered)
 
-    def by_key(self) -> dict[Any, list[int]]:
-        """The sorted timestamps of each key that has timers."""
-        found: dict[Any, list[int]] = {}
-        for timestamp, key in sorted(self._registered, key=lambda timer: timer[0]):
-            found.setdefault(key, []).append(timestamp)
-        return found
+    def _rebind(self, registered: dict[tuple[int, Any], None]) -> None:
+        self._registered = registered
+
+    def freeze(self) -> Callable[[Turns], dict[Any, list[int]]]:
+        """What gives the timers of now: the sorted timestamps of each key that has some."""
+        frozen = self._layers.freeze()
+
+        def by_key(turns: Turns) -> dict[Any, list[int]]:
+            found: dict[Any, list[int]] = {}
+            for timers, _ in parts_of_entries(frozen, _AT_ONCE):
+                for timestamp, key in timers:
+                    found.setdefault(key, []).append(timestamp)
+                turns.give_way()
+            for keys in parts_of(found, turns):
+                for key in keys:
+                    found[key].sort()
+            return found
+
+        return by_key
+
+    def after_batch(self) -> None:
+        """Some of what a freeze has left to do."""
+        if not self._layers.is_settled:
+            self._layers.after_batch()
 
     def registered(self) -> set[tuple[int, Any]]:
         """A copy of the set of registered timers, as (timestamp, key)."""
         return set(self._registered)
 
     def restore(self, timers: Mapping[Any, list[int]]) -> None:
-        """Adds the timers that ``by_key`` returned."""
+        """Adds the timers that were saved."""
         for key, timestamps in timers.items():
             for timestamp in timestamps:
                 self.add(timestamp, key)
 
     def add(self, timestamp: int, key: Any) -> None:
         if (timestamp, key) not in self._registered:
-            self._registered.add((timestamp, key))
+            self._registered[(timestamp, key)] = None
             heapq.heappush(self._heap, (timestamp, next(self._order), key))
 
     def remove(self, timestamp: int, key: Any) -> None:
-        self._registered.discard((timestamp, key))
-        if len(self._heap) > 2 * len(self._registered) + _SLACK:
+        self._registered.pop((timestamp, key), None)
+        if self._layers.is_settled and len(self._heap) > 2 * len(self._registered) + _SLACK:
             self._heap = [timer for timer in self._heap if (timer[0], timer[2]) in self._registered]
             heapq.heapify(self._heap)
 
@@ -74,7 +100,7 @@ class TimerQueue:
             if earliest is None or earliest > now:
                 return
             timestamp, _, key = heapq.heappop(self._heap)
-            self._registered.discard((timestamp, key))
+            self._registered.pop((timestamp, key), None)
             yield timestamp, key
 
 
@@ -134,6 +160,11 @@ class KeyedTimerService:
     def _due(self, moment: int) -> None:
         self._firing = True
         self._on_processing_time(self.processing_timers.due(moment))
+
+    def after_batch(self) -> None:
+        """Some of what a freeze has left to do."""
+        self.event_timers.after_batch()
+        self.processing_timers.after_batch()
 
     def disarm(self) -> None:
         """Stops the task's timer."""

@@ -8,15 +8,17 @@ reads no input; it processes its mail, and does the work as far as consumers hav
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.chain.outputs import OperatorCounters, OperatorInput
 from flinkpy.operators.user_errors import user_code_error
+
+Passing: TypeAlias = Generator[bool, None, None]  # a barrier's way through a chain; each step says whether it can go on at once
 
 
 class ParkingInput(OperatorInput):
@@ -104,10 +106,12 @@ class ParkedWork:
 
     def __init__(self, inputs: Sequence[ParkingInput]) -> None:
         self._inputs = tuple(inputs)
-        self._barriers: deque[Work] = deque()  # barriers on their way through the chain
+        self._barriers: deque[Passing] = deque()  # barriers on their way through the chain
+        self._on_parked: Callable[[], None] = _do_nothing
 
     def set_listener(self, on_parked: Callable[[], None]) -> None:
-        """Sets what to call when an operator parks; the listener should have ``go_on`` called soon."""
+        """Sets what to call when an operator parks, or a barrier has to wait; the listener should have ``go_on`` called soon."""
+        self._on_parked = on_parked
         for way_in in self._inputs:
             way_in.on_parked = on_parked
 
@@ -118,22 +122,28 @@ class ParkedWork:
                 return True
         return bool(self._barriers)
 
-    def go_on(self) -> None:
+    def go_on(self) -> bool:
         """Does a bounded part of the work. Operators further downstream go first, to make room; a barrier goes on
-        only while no operator is parked."""
+        only while no operator is parked. False: an operator that the barrier has come to asks to wait."""
         idle = True
         for way_in in self._inputs:
             if way_in.parked:
                 idle = False
                 way_in.step()
-        if idle and self._barriers and next(self._barriers[0], self) is self:
+        if not idle or not self._barriers:
+            return True
+        passed = next(self._barriers[0], None)
+        if passed is None:
             self._barriers.popleft()
+        return passed is not False
 
-    def pass_barrier(self, work: Work) -> None:
-        """Takes a barrier through the chain: at once, or after the parked work."""
-        self._barriers.append(work)
+    def pass_barrier(self, passing: Passing) -> None:
+        """Takes a barrier through the chain: at once, or after the parked work. It waits where an operator asks it to."""
+        self._barriers.append(passing)
         while self._barriers and not any(way_in.parked for way_in in self._inputs):
-            self.go_on()
+            if not self.go_on():
+                self._on_parked()  # the task may be waiting for input
+                return
 
     def close(self) -> list[Exception]:
         """Drops all parked work; returns the errors raised meanwhile."""

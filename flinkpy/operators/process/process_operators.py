@@ -13,7 +13,7 @@ from typing import Any
 
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import BatchForm, OneInputOperator, StreamOperator, TwoInputOperator, Work
+from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator, StreamOperator, TwoInputOperator, Work
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import KeyedProcessContext, ProcessContext, TimeDomain, TimerContext, close_function, method_of, open_function
 from flinkpy.operators.key_selectors import close_selectors, open_selectors
@@ -84,7 +84,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         self._has_timers = True
         self.make_contexts()
         for queue, name in ((service.event_timers, EVENT_TIMERS), (service.processing_timers, PROCESSING_TIMERS)):
-            queue.restore(self.backend.register_region(name, queue.by_key))
+            queue.restore(self.backend.register_region(name, queue.freeze))
         open_function(self.function, self.context, self.backend)
         service.arm()
 
@@ -110,11 +110,16 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
         """Sets the key and calls the function for each record of the batch; emits the results."""
         batch = rows(batch)
         yield from emit_results(process, batch.values, batch.timestamps, self._process_context, self, keyed=keyed)
-        self.backend.after_records(len(batch))
+        self._end_batch(len(batch))
+
+    def _end_batch(self, records: int) -> None:
+        self.backend.after_records(records)
+        self.timer_service.after_batch()
 
     def process_watermark(self, watermark: Watermark) -> Work:
         self.timer_service.watermark = watermark.timestamp
         yield from self._fire(self.timer_service.event_timers.due(watermark.timestamp), TimeDomain.EVENT_TIME)
+        self._end_batch(0)
         super().process_watermark(watermark)
 
     def end_key(self) -> Work:
@@ -136,6 +141,7 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
 
     def _fire_and_arm(self, due: Iterator[tuple[int, Any]]) -> Work:
         yield from self._fire(due, TimeDomain.PROCESSING_TIME)
+        self._end_batch(0)
         self.timer_service.fired()
 
     def _fire(self, due: Iterator[tuple[int, Any]], domain: TimeDomain) -> Work:
@@ -160,12 +166,16 @@ def _those_known(due: Iterator[tuple[int, Any]], known: set[tuple[int, Any]]) ->
 class ProcessOperator(UnkeyedFunctionOperator, OneInputOperator):
     """Runs a ProcessFunction."""
 
+    guarding = Guarding.BY_RECORD
+
     def process_batch(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element, batch, self._process_context)
 
 
 class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
     """Runs a KeyedProcessFunction."""
+
+    guarding = Guarding.BY_RECORD
 
     def __init__(self, function: Any, key: KeySpec) -> None:
         super().__init__(function)
@@ -190,6 +200,8 @@ class KeyedProcessOperator(KeyedFunctionOperator, OneInputOperator):
 class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
     """Runs a CoProcessFunction."""
 
+    guarding = Guarding.BY_RECORD
+
     def process_batch1(self, batch: Batch) -> Work:
         return self.run_function(self.function.process_element1, batch, self._process_context)
 
@@ -199,6 +211,8 @@ class CoProcessOperator(UnkeyedFunctionOperator, TwoInputOperator):
 
 class KeyedCoProcessOperator(KeyedFunctionOperator, TwoInputOperator):
     """Runs a KeyedCoProcessFunction; both inputs share keys and timers."""
+
+    guarding = Guarding.BY_RECORD
 
     def __init__(self, function: Any, key1: KeySpec, key2: KeySpec) -> None:
         super().__init__(function)
@@ -229,6 +243,7 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
     which both methods share."""
 
     batch_form = BatchForm.BY_KEY
+    guarding = Guarding.BY_RECORD
     methods: tuple[str, str]
 
     def __init__(self, function: Any, keys: tuple[KeySpec, KeySpec] | None = None) -> None:
@@ -254,9 +269,11 @@ class CoFunctionOperator(KeyedStateOperator, TwoInputOperator):
             close_selectors(self.keys or ())
 
     def process_batch1(self, batch: Batch) -> Work | None:
+        self.backend.between_batches()
         return self.apply(self._first, rows(batch))
 
     def process_batch2(self, batch: Batch) -> Work | None:
+        self.backend.between_batches()
         return self.apply(self._second, rows(batch))
 
     @abstractmethod

@@ -20,7 +20,7 @@ from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.keys import canonical_key
 from flinkpy.core.mutability import could_be_mutated, is_safe
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import BatchForm, OneInputOperator
+from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.chain.output_isolation import private
 from flinkpy.operators.functions import close_function, method_of, open_function
 from flinkpy.operators.keyed_state import KeyedStateOperator, may_ask_for_state
@@ -58,6 +58,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
 
     batch_form = BatchForm.LAST_RESULT_OF_KEY
     keeps_timestamps = True
+    guarding = Guarding.BY_RECORD
     falls_back = False
 
     def __init__(self, key: KeySpec) -> None:
@@ -104,7 +105,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
                     return
                 plain = states.plain()
             states = states if plain is None else plain
-        selected = "{}" if type(states) is dict else "canonical({})"  # a database may find a key in any form
+        selected = "{}" if isinstance(states, dict) else "canonical({})"  # a database may find a key in any form
         name = (selected, update_text, emitted)
         loop = self._made(name, lambda: keyed_loop(update_text, emitted, selected.format(self._selected()), self.falls_back))
         with self._told(loop, update):
@@ -215,6 +216,7 @@ class KeyedReduceOperator(KeyedOperator):
             super().close()
 
     def process_batch(self, batch: Batch) -> None:
+        self.backend.between_batches()
         batch = rows(batch)
         values, results = batch.values, list[Any]()
         if not self._careful:

@@ -57,6 +57,9 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
             super().close()
             close_function(self.key.selector)
 
+    def before_batch(self) -> None:
+        self.backend.between_batches()
+
     def stage(self) -> Stage:
         function = method_of(self.function, self.method)
         return Stage(self.kind, with_key(function, key_function(self.key), self.backend) if may_ask_for_state(self.function) else function)

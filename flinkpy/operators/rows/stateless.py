@@ -6,13 +6,14 @@ Each describes itself as a stage and is normally fused with its neighbours (``fl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
-from flinkpy.operators.base import Work
+from flinkpy.operators.base import Guarding, Work
 from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.chain.stages import Stage, StageKind, StageOperator
 from flinkpy.operators.functions import close_function, method_of, open_function
@@ -28,10 +29,21 @@ def rows(batch: Batch) -> RowBatch:
     return batch
 
 
+def each_record(batch: RowBatch) -> Iterator[tuple[Any, int | None]]:
+    """The records of a batch, each with its timestamp, or None."""
+    return zip(batch.values, batch.timestamps or repeat(None))
+
+
+def single_row(record: Any, timestamp: int | None) -> RowBatch:
+    """A batch of this record."""
+    return RowBatch([record], None if timestamp is None else [timestamp])
+
+
 class FunctionStageOperator(StageOperator):
     """A user function that is called once per record."""
 
     keeps_timestamps = True
+    guarding = Guarding.BY_RECORD
     kind: StageKind
     method: str
 
@@ -49,6 +61,7 @@ class FunctionStageOperator(StageOperator):
         return Stage(self.kind, method_of(self.function, self.method))
 
     def process_batch(self, batch: Batch) -> Work | None:
+        self.before_batch()
         batch = rows(batch)
         function = self.stage().function
         value: Any = None
@@ -98,6 +111,7 @@ class FlatMapOperator(FunctionStageOperator):
     parks = True
 
     def process_batch(self, batch: Batch) -> Work:
+        self.before_batch()
         batch, function = rows(batch), self.stage().function
         return emit_results(lambda value, at: function(value), batch.values, batch.timestamps, Moment(), self, kind=UntaggedResults)
 

@@ -7,14 +7,17 @@
 - When the input ends, the rest is prepared. It is committed with the last checkpoint; in a job without checkpoints, or
   in batch mode, at once.
 
-A committer that raises fails the task. The restarted job commits the same again, from its state.
+A committer that raises fails the task. The restarted job commits the same again, from its state. What a committer gives back stays pending, and
+goes with the next checkpoint that completes.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
+from flinkpy.core.users_values import several
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 from flinkpy.state.api import ListState
@@ -30,7 +33,7 @@ class SinkCommits:
         self._committer: Committer | None = None
         self._pending: list[tuple[int, list[Any]]] = []  # by the checkpoint that has them, oldest first
         self._rest: list[Any] = []  # prepared at the end, and part of no checkpoint yet
-        self._finished = False
+        self._ending = self._finished = False
 
     def open(self) -> None:
         """Commits what the restored checkpoint has, makes the writer, and keeps state if either has some."""
@@ -53,40 +56,67 @@ class SinkCommits:
         if not self._finished:
             self._writer.flush()
         if self._committer is not None:
-            prepared = self._rest if self._finished else list(self._writer.prepare_commit())
+            prepared = self._rest if self._finished else self._prepared()
             self._rest = []
             if prepared:
                 self._pending.append((checkpoint_id, prepared))
             self._context.operator_state.engine_list(COMMITTABLES).update(self._pending)
         if self._writer_states is not None:
-            self._writer_states.update(self._writer.snapshot_state(checkpoint_id))
+            states = self._writer.snapshot_state(checkpoint_id)
+            if states and type(self._sink).restore_writer is Sink.restore_writer:
+                writer, sink = type(self._writer).__name__, type(self._sink).__name__
+                raise ProgramError(f"what snapshot_state() of {writer} gives would be lost after a failure: define "
+                                   f"restore_writer(self, context, states) in {sink}")
+            self._writer_states.update(states)
+
+    def _prepared(self) -> list[Any]:
+        return list(several(self._writer.prepare_commit(), f"{type(self._writer).__name__}.prepare_commit()", "committables"))
 
     def commit_up_to(self, checkpoint_id: int) -> None:
         """This checkpoint is complete, and with it all before it."""
+        postponed: list[tuple[int, list[Any]]] = []
         while self._pending and self._pending[0][0] <= checkpoint_id:
-            self._commit(self._pending[0][1])
+            number, committables = self._pending[0]
+            if left := self._commit(committables):
+                postponed.append((number, left))
             del self._pending[0]
+        self._pending[:0] = postponed
 
     def commit_all(self) -> None:
-        """Commits everything that was prepared."""
-        while self._pending:
-            self.commit_up_to(self._pending[0][0])
+        """Commits everything that was prepared, or as much as the committer can."""
+        if self._pending:
+            self.commit_up_to(self._pending[-1][0])
         if self._rest:
-            self._commit(self._rest)
-            self._rest = []
+            self._rest = self._commit(self._rest)
 
-    def _commit(self, committables: list[Any]) -> None:
+    def _commit(self, committables: list[Any]) -> list[Any]:
+        """Gives back what the committer could not commit yet."""
         assert self._committer is not None
-        self._committer.commit(committables)
+        return list(self._committer.commit(committables) or ())
 
     def finish(self) -> None:
-        """The input has ended well: prepares the rest."""
+        """The input has ended well: what was written goes out."""
         self._sink.finish()
-        if self._committer is not None and not self._finished:
-            self._rest += self._writer.prepare_commit()
-        self._finished = True
-        if not takes_checkpoints(self._context.configuration):
-            self.commit_all()
+        self._ending = True
+        self.ended()
+
+    def ended(self) -> bool:
+        """Asked behind ``finish``: whether all is out. Then the rest is prepared."""
+        if self._ending and not self._finished and self._sink.flushed:
+            if self._committer is not None:
+                self._rest += self._prepared()
+            self._finished = True
+            if not takes_checkpoints(self._context.configuration):
+                self._commit_at_last()
+        return self._finished
+
+    def _commit_at_last(self) -> None:
+        """No checkpoint follows with which it could be tried again."""
+        self.commit_all()
+        if self.waiting:
+            left = len(self._rest) + sum(len(committables) for _, committables in self._pending)
+            raise ProgramError(f"{type(self._committer).__name__} put off {left} committables, and no checkpoint follows at which they could be "
+                               "committed: take checkpoints (execution.checkpointing.interval), or let commit() wait")
 
     @property
     def waiting(self) -> bool:

@@ -19,7 +19,10 @@ from flinkpy.operators.context import OperatorContext
 
 
 class SinkWriter(ABC):
-    """Writes for one subtask of a sink. All calls come from the task's thread."""
+    """Writes for one subtask of a sink. All calls come from the task's thread, which runs all tasks of its process: while a call waits, none of
+    them goes on, no checkpoint passes, and none can be cancelled. So a writer that has to wait for a server, longer than for a disk, does so in
+    a :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`, or says with ``available`` and ``flushed`` that it is not ready yet.
+    """
 
     @abstractmethod
     def write_batch(self, batch: Batch) -> None:
@@ -33,10 +36,16 @@ class SinkWriter(ABC):
         return True
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        """Sets the function to call, in the task's thread, when ``available`` becomes true again."""
+        """Sets the function to call, in the task's thread, when ``available`` becomes true again, or ``flushed``."""
 
     def flush(self) -> None:
-        """Writes out what was gathered, and waits until that is done."""
+        """Writes out what was gathered, and waits until that is done; or begins to, and says in ``flushed`` when it is."""
+
+    @property
+    def flushed(self) -> bool:
+        """Whether ``flush`` or ``finish`` is done. A writer that does not wait in them says False until it is, and that it is not ``available``;
+        then it calls its listener. What went wrong meanwhile is raised here. Checkpoints and the end of the job wait, nobody else."""
+        return True
 
     def finish(self) -> None:
         """The input has ended well: flush. A sink without a committer makes its result visible here. Not called after a failure."""
@@ -55,6 +64,9 @@ class SinkWriter(ABC):
         After a restore the sink gets them back in ``restore_writer``, perhaps shared out to another number of subtasks.
         """
         return ()
+
+    def interrupt(self) -> None:
+        """Called from another thread, by :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`: makes a call that waits return or raise."""
 
     def close(self) -> None:
         """Gives back what was taken; called whatever happened."""
@@ -78,8 +90,12 @@ class Committer(ABC):
     """
 
     @abstractmethod
-    def commit(self, committables: Sequence[Any]) -> None:
-        """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after the other."""
+    def commit(self, committables: Sequence[Any]) -> Sequence[Any] | None:
+        """Makes these visible, all of one checkpoint; in the task's thread, one checkpoint after the other.
+
+        Returns those that cannot be committed yet, if there are any: they are tried again when the next checkpoint is complete. Of what can
+        never be committed it raises an error, or leaves a message and goes on, if losing it is better than a job that fails again and again.
+        """
 
     def close(self) -> None:
         """Releases the writer's resources; called in any case."""
@@ -92,7 +108,6 @@ class Sink(ABC):
     ...     def create_writer(self, context): return UpperWriter(context.task.subtask_index)
     """
 
-    begins_anew: bool = False  # True: what an attempt writes is seen only whole, so its job cannot go on from a checkpoint, and takes none
     _writer: SinkWriter | None = None
     _listener: Callable[[], None] | None = None
 
@@ -136,6 +151,10 @@ class Sink(ABC):
 
     def flush(self) -> None:
         self.writer.flush()
+
+    @property
+    def flushed(self) -> bool:
+        return self._writer is None or self._writer.flushed
 
     def finish(self) -> None:
         self.writer.finish()

@@ -317,7 +317,16 @@ class SinkOperator(OneInputOperator):
         super().process_watermark(watermark)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
-        self._flush()
+        if self._commits is None or not self._commits.ended():
+            self._flush()
+
+    @property
+    def flushed(self) -> bool:
+        return bool(getattr(self.sink, "flushed", True)) if self._has_own_batches else True
+
+    @property
+    def drained(self) -> bool:
+        return self.flushed if self._commits is None else self._commits.ended()
 
     def _flush(self) -> None:
         flush = getattr(self.sink, "flush", None)

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from flinkpy.core.elements import CheckpointBarrier, SavepointFormatType
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.keys import key_group_range
-from flinkpy.graph.checkpoints import OperatorRestore, OperatorSubtaskState, SubtaskSnapshot, TaskRestore
+from flinkpy.graph.checkpoints import ChannelState, KeyedPieces, OperatorRestore, OperatorSubtaskState, SubtaskSnapshot, TaskRestore
 from flinkpy.operators.context import TaskInfo
+from flinkpy.runtime.checkpointing.channel_recording import RecordedChannel
+from flinkpy.runtime.checkpointing.saved_pieces import with_pieces
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.state_reader import StateReader
 from flinkpy.state.checkpoints.state_writer import StateWriter
-from flinkpy.state.saved_state import FrozenState, SavedState, share_of
+from flinkpy.state.keyed_pieces import is_by_groups, read_keyed
+from flinkpy.state.saved_state import FrozenInPieces, FrozenState, SavedState, share_of
+
+Base: TypeAlias = Mapping[OperatorId, KeyedPieces]  # what a subtask's operators saved for a checkpoint that another may build on
+
+
+class FileThread(Protocol):
+    """Runs actions one after the other, beside the slot loop."""
+
+    def run(self, action: Callable[[], None]) -> None:
+        """From the slot loop's thread. After ``stop`` the action is dropped."""
+        ...
+
+    def stop(self) -> None:
+        """What has not begun is dropped."""
+        ...
 
 
 class StateIO:
-    """The thread. It starts with the first action."""
+    """Implements FileThread. The thread starts with the first action."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,7 +44,6 @@ class StateIO:
         self._stopped = False
 
     def run(self, action: Callable[[], None]) -> None:
-        """From the slot loop's thread. After ``stop`` the action is dropped."""
         if self._stopped:
             return
         if self._executor is None:
@@ -32,40 +51,83 @@ class StateIO:
         self._executor.submit(action)
 
     def stop(self) -> None:
-        """What has not begun is dropped."""
         self._stopped = True
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def write_snapshot(
-    storage: CheckpointStorage, checkpoint_id: int, task: TaskInfo, frozen: Mapping[OperatorId, FrozenState],
+    storage: CheckpointStorage, barrier: CheckpointBarrier, task: TaskInfo, frozen: Mapping[OperatorId, FrozenState], base: Base,
+    channels: Sequence[RecordedChannel] = (),
 ) -> SubtaskSnapshot:
-    """Writes the state of all operators of a subtask. Raises what the store raises; then nothing of it is left there."""
-    name = f"{task.attempt_id.vertex_id}-{task.subtask_index}"
-    with storage.state_writer(checkpoint_id, name, task.attempt_id.attempt) as writer:
-        return SubtaskSnapshot({operator_id: _written(writer, state) for operator_id, state in frozen.items()})
+    """Writes the state of all operators of a subtask, in the form that the barrier names: what has pieces, without those that ``base`` has; and what
+    is in flight in its channels. Raises what the store raises, and ProgramError if records in flight cannot be pickled; then nothing of it is left
+    there."""
+    name, attempt, options = f"{task.attempt_id.vertex_id}-{task.subtask_index}", task.attempt_id.attempt, barrier.options
+    write = partial(_write_native, base)
+    if options.format_type is SavepointFormatType.CANONICAL:
+        write = partial(_write_canonical, f"{task.subtask_index}-{attempt}")
+    with storage.state_writer(barrier.checkpoint_id, name, attempt) as writer:
+        operators = {operator_id: write(writer, operator_id, state) for operator_id, state in frozen.items()}
+        handles = writer.write_together([channel.log.chunks() for channel in channels])
+        return SubtaskSnapshot(operators, tuple(
+            ChannelState(channel.channel, channel.is_input, handle) for channel, handle in zip(channels, handles)))
 
 
-def _written(writer: StateWriter, frozen: FrozenState) -> OperatorSubtaskState:
-    keyed, operator = frozen.write()
-    return OperatorSubtaskState(None if keyed is None else writer.write(keyed), None if operator is None else writer.write(operator))
+def _write_canonical(part: str, writer: StateWriter, operator_id: OperatorId, frozen: FrozenState) -> OperatorSubtaskState:
+    from flinkpy.state.canonical.canonical_writer import Place, write_canonical  # it imports Arrow
+
+    return write_canonical(writer, frozen, Place(operator_id, frozen.operator_name, part))
 
 
-def read_states(storage: CheckpointStorage, restore: TaskRestore, task: TaskInfo) -> dict[OperatorId, SavedState]:
-    """What each operator of the subtask starts from. Raises CheckpointDamagedError, and what the store raises."""
+def _write_native(base: Base, writer: StateWriter, operator_id: OperatorId, frozen: FrozenState) -> OperatorSubtaskState:
+    operator = None if frozen.operator is None else writer.write(frozen.operator)
+    if not isinstance(frozen.keyed, FrozenInPieces):
+        return OperatorSubtaskState(None if frozen.keyed is None else writer.write(frozen.keyed.chunks()), operator)
+    rest, pieces = frozen.keyed.write_pieces(base.get(operator_id), writer)
+    return OperatorSubtaskState(None if rest is None else writer.write(rest), operator, pieces)
+
+
+class RestoredStates(NamedTuple):
+    """What the operators of a subtask start from; and what it has saved for this checkpoint, if later ones may build on it."""
+
+    states: Mapping[OperatorId, SavedState]
+    base: Base
+
+
+def read_states(storage: CheckpointStorage, restore: TaskRestore, task: TaskInfo, values: Mapping[str, Any]) -> RestoredStates:
+    """Reads the subtask's share of the checkpoint. Raises CheckpointDamagedError, and what the store raises."""
     reader = storage.reader(restore.location)
-    return {operator_id: _share(reader, found, task) for operator_id, found in restore.operators.items()}
+    states = {operator_id: _share(reader, found, task, values) for operator_id, found in restore.operators.items()}
+    base: dict[OperatorId, KeyedPieces] = {}
+    for operator_id, state in states.items():
+        own = restore.operators[operator_id].subtasks
+        pieces = own[task.subtask_index].pieces if task.subtask_index < len(own) else None
+        is_as_saved = is_by_groups(pieces) or (state.pieces is not None and state.pieces.is_as_saved)
+        if pieces is not None and is_as_saved and storage.is_own(restore.location):
+            base[operator_id] = pieces
+    return RestoredStates(states, base)
 
 
-def _share(reader: StateReader, found: OperatorRestore, task: TaskInfo) -> SavedState:
+def _saved_by(state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range) -> SavedState:
+    """What one old subtask saved; of its keyed state all, or these groups, or nothing if there are none."""
+    if state.tables:
+        from flinkpy.state.canonical.canonical_reader import read_canonical
+
+        return read_canonical(state.tables, reader.read, max_parallelism, groups)
+    return SavedState(read_keyed(state, reader, max_parallelism, groups), None if state.operator is None else reader.read(state.operator))
+
+
+def _share(reader: StateReader, found: OperatorRestore, task: TaskInfo, values: Mapping[str, Any]) -> SavedState:
     """The subtask's share of what the operator's subtasks saved, however many there were. Keyed state is read only of those that had some of its
     key groups."""
     groups, before = key_group_range(task.subtask_index, task.max_parallelism, task.parallelism), len(found.subtasks)
-    saved = []
+    saved, pieces = [], []
     for subtask, state in enumerate(found.subtasks):
         owned = key_group_range(subtask, task.max_parallelism, before)
-        shares_groups = owned.start < groups.stop and groups.start < owned.stop
-        keyed = reader.read(state.keyed) if state.keyed is not None and shares_groups else None
-        saved.append(SavedState(keyed, None if state.operator is None else reader.read(state.operator)))
-    return share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index)
+        shared = range(max(owned.start, groups.start), min(owned.stop, groups.stop))
+        saved.append(_saved_by(state, reader, task.max_parallelism, shared))
+        if state.pieces is not None and shared and not is_by_groups(state.pieces):
+            pieces.append(state.pieces)
+    share = share_of(saved, task.max_parallelism, task.parallelism, task.subtask_index)
+    return with_pieces(share, pieces, reader, task.max_parallelism, groups, values)

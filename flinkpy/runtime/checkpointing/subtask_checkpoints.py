@@ -1,14 +1,14 @@
-"""The checkpoints of one task. Its operators' state is frozen at each barrier, on the slot loop; written in the thread for files; and then the
-JobMaster is told."""
+"""The checkpoints of one task. Its operators' state is frozen at each barrier, on the slot loop; what the barrier overtakes is gathered; both are
+written in the thread for files; and then the JobMaster is told."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.checkpoint_messages import (
@@ -21,13 +21,15 @@ from flinkpy.graph.checkpoint_messages import (
     ToTask,
 )
 from flinkpy.operators.context import TaskInfo
-from flinkpy.runtime.checkpointing.state_io import write_snapshot
+from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, RecordedChannel
+from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
+from flinkpy.runtime.checkpointing.state_io import Base, write_snapshot
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.saved_state import FrozenState
 
 LOG = logging.getLogger(__name__)
 
-REMEMBERED = 64  # checkpoints that were aborted, and may still be written
+REMEMBERED = 64  # checkpoints that were aborted and may still be written, or that others may build on
 
 
 class Checkpointed(Protocol):
@@ -48,19 +50,28 @@ class Checkpointed(Protocol):
 
 class SubtaskCheckpoints:
     """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any thread; ``begin`` puts a barrier behind what the
-    task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended. All calls come from the slot loop's thread."""
+    task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended; ``on_stop`` when the barrier of a savepoint
+    has passed with which the job stops. ``bases``: the checkpoint that the task was restored from, if others may build on it; ``restored_id``: its
+    id. ``outputs`` lets barriers overtake what was written before. All calls come from the slot loop's thread."""
 
     def __init__(
         self, task: TaskInfo, chain: Checkpointed, storage: Callable[[], CheckpointStorage],
         run_io: Callable[[Callable[[], None]], None],
         send: Callable[[FromTask], None], begin: Callable[[CheckpointBarrier], None], on_notified: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        bases: Mapping[int, Base] | None = None, outputs: OutputBarriers | None = None, restored_id: int | None = None,
     ) -> None:
         self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send
-        self._begin, self._on_notified = begin, on_notified
+        self._begin, self._on_notified, self._on_stop, self._outputs = begin, on_notified, on_stop, outputs
+        self._restored_id = restored_id
+        self._gathering: dict[int, list[ChannelRecording]] = {}  # of checkpoints whose operators' state is frozen
         self._storage: CheckpointStorage | None = None
+        self._bases: dict[int, Base] = dict(bases or {})  # in the thread for files: what was saved in pieces, by checkpoint
         self._aborted: deque[int] = deque(maxlen=REMEMBERED)
         self._held_back: list[CheckpointBarrier] | None = None  # None: barriers may pass
         self._closed = self._ended = False
+        self._stop: CheckpointBarrier | None = None  # of the savepoint to stop with
+        self.may_stop = False  # that savepoint is complete
 
     # -- barriers ------------------------------------------------------------------------------------------------------------
 
@@ -69,16 +80,28 @@ class SubtaskCheckpoints:
         if not isinstance(message, BeginCheckpoint):
             self._notified(message)
             self._on_notified()
-        elif not self._closed:
-            barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms)
-            if self._held_back is None:
-                self._begin(barrier)
-            else:
-                self._held_back.append(barrier)
+            return
+        barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms, message.options)
+        if self._closed and (self._outputs is None or not self._outputs.may_overtake_ends(barrier)):
+            return  # the task ends soon, and the JobMaster begins the next checkpoint without it
+        if self._held_back is None:
+            self._begin(barrier)
+        else:
+            self._held_back.append(barrier)
 
-    def hold_back(self) -> None:
-        """The operators are about to finish, one after the other: no barrier may begin in between."""
-        self._held_back = []
+    @property
+    def awaits_stop(self) -> bool:
+        """Whether the savepoint to stop with has passed here, and is not over."""
+        return self._stop is not None and not self.may_stop
+
+    @property
+    def was_drained(self) -> bool:
+        """Whether the savepoint to stop with came behind the end of all data: there is nothing to go on with."""
+        return self._stop is not None and self._stop.options.snapshot_type is SnapshotType.TERMINATE
+
+    def hold_back(self, *barriers: CheckpointBarrier) -> None:
+        """The operators are about to finish, one after the other: no barrier may begin in between, and these are to begin then."""
+        self._held_back = [*(self._held_back or ()), *barriers]
 
     def release(self) -> None:
         """All operators have finished: their state is whole again."""
@@ -87,47 +110,96 @@ class SubtaskCheckpoints:
             self._begin(barrier)
 
     def close(self) -> None:
-        """The end of the partitions has been written, and no barrier can follow it."""
+        """The end of the partitions has been written, and no barrier can follow it, unless it overtakes it."""
         self._closed = True
 
     def end(self) -> None:
         """The task has ended, in whatever way. Nobody hears it any more, so nothing stays of what is being written."""
         self._ended = True
+        self._gathering.clear()
+        if self._outputs is not None:
+            self._outputs.close()
 
-    def pass_barrier(self, barrier: CheckpointBarrier) -> None:
-        """The barrier has come from all inputs, or begins here."""
-        self._chain.process_barrier(barrier, self.take_snapshot)
+    @property
+    def may_overtake(self) -> bool:
+        """Whether barriers may come ahead of their turn: not while the operators finish."""
+        return self._held_back is None
+
+    def pass_barrier(self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None) -> None:
+        """The barrier has come from all inputs, or begins here, or has overtaken what is in flight in the inputs. Work that is parked in the
+        chain is done before, as no barrier can overtake what an operator has begun. The barrier of the checkpoint that the task has started from
+        only says that all has come that was in flight there."""
+        if barrier.checkpoint_id == self._restored_id:
+            return
+        self._chain.process_barrier(barrier, lambda passed: self.take_snapshot(passed, in_flight))
 
     # -- snapshots -----------------------------------------------------------------------------------------------------------
 
-    def take_snapshot(self, barrier: CheckpointBarrier) -> None:
+    def take_snapshot(self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None) -> None:
         """The barrier has gone on, and nothing that came behind it was processed. What a function raises fails the checkpoint, and not the task."""
         checkpoint_id = barrier.checkpoint_id
+        written = None if self._outputs is None else self._outputs.barrier_written(barrier)
+        recordings = [each for each in (in_flight, written) if each is not None]
         if checkpoint_id in self._aborted:
+            _abandon(recordings)
             return
         try:
             frozen = self._chain.freeze_state(barrier)
         except FlinkpyError as error:
+            _abandon(recordings)
             self._failed(checkpoint_id, error)
             return
-        self._run_io(lambda: self._write(checkpoint_id, frozen))
+        self._gathering[checkpoint_id] = recordings
+        self._write_when_gathered(barrier, frozen)
+        if barrier.options.snapshot_type.stops_job:
+            self._stop = barrier
+            self._on_stop()
 
-    def _write(self, checkpoint_id: int, frozen: Mapping[OperatorId, FrozenState]) -> None:
+    def _write_when_gathered(self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState]) -> None:
+        """As soon as nothing more that is in flight belongs to the checkpoint."""
+        recordings = self._gathering.get(barrier.checkpoint_id)
+        if recordings is None:
+            return
+        for each in recordings:
+            if not each.is_complete:
+                each.when_complete(lambda: self._write_when_gathered(barrier, frozen))
+                return
+        del self._gathering[barrier.checkpoint_id]
+        channels = [channel for each in recordings for channel in each.channels()]
+        self._run_io(lambda: self._write(barrier, frozen, channels))
+
+    def _write(self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState], channels: Sequence[RecordedChannel]) -> None:
         """In the thread for files."""
+        checkpoint_id = barrier.checkpoint_id
         if self._is_in_vain(checkpoint_id):
             return
         try:
             if self._storage is None:
                 self._storage = self._make_storage()
-            snapshot = write_snapshot(self._storage, checkpoint_id, self._task, frozen)
+            storage = self._storage.of_snapshot(barrier.options.target)
+            snapshot = write_snapshot(storage, barrier, self._task, frozen, self._base(barrier.options.builds_on), channels)
             if self._is_in_vain(checkpoint_id):
-                handles = [handle for state in snapshot.operators.values() for handle in state.handles()]
-                self._storage.discard_handles(checkpoint_id, handles)
+                storage.discard_handles(checkpoint_id, snapshot.handles())
                 return
+            self._remember(checkpoint_id, {
+                operator_id: state.pieces for operator_id, state in snapshot.operators.items() if state.pieces is not None})
         except Exception as error:
             self._failed(checkpoint_id, error)
         else:
             self._send(SnapshotTaken(checkpoint_id, snapshot))
+
+    def _base(self, checkpoint_id: int | None) -> Base:
+        """What was saved for that checkpoint, which is complete. Older ones will not be built on any more."""
+        if checkpoint_id is None:
+            return {}
+        self._bases = {number: base for number, base in self._bases.items() if number >= checkpoint_id}
+        return self._bases.get(checkpoint_id, {})
+
+    def _remember(self, checkpoint_id: int, saved: Base) -> None:
+        if saved:
+            self._bases[checkpoint_id] = saved
+            if len(self._bases) > REMEMBERED:
+                del self._bases[min(self._bases)]
 
     def _is_in_vain(self, checkpoint_id: int) -> bool:
         return self._ended or checkpoint_id in self._aborted
@@ -141,7 +213,21 @@ class SubtaskCheckpoints:
         is_complete = isinstance(message, CheckpointCompleted)
         if not is_complete:
             self._aborted.append(message.checkpoint_id)
+            _abandon(self._gathering.pop(message.checkpoint_id, ()))
+        if self._stop is not None and self._stop.checkpoint_id == message.checkpoint_id:
+            self._stop_is_over(is_complete)
         self._chain.notify_checkpoint(message.checkpoint_id, is_complete)
+
+    def _stop_is_over(self, is_complete: bool) -> None:
+        """A task that was drained cannot go on: if there is no savepoint, it waits for the next try, or for the job's restart."""
+        self.may_stop = is_complete
+        if not is_complete and not self.was_drained:
+            self._stop = None
 
     def __repr__(self) -> str:
         return f"<SubtaskCheckpoints of {self._task.subtask_name}>"
+
+
+def _abandon(recordings: Iterable[ChannelRecording]) -> None:
+    for each in recordings:
+        each.abandon()

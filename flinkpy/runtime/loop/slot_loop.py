@@ -12,15 +12,15 @@ loop polls less often when there is nothing to be found, in the end less often t
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
+from flinkpy.core.reactor import Pollable
+from flinkpy.runtime.loop.loop_port import LoopTask
 from flinkpy.runtime.loop.poller import Poller, make_poller
 from flinkpy.runtime.loop.socket_watcher import SocketWatcher
 from flinkpy.runtime.loop.timer_heap import LoopTimer, TimerHeap
@@ -35,20 +35,6 @@ MAX_WAIT_S = 3600.0
 Action = Callable[[], None]
 
 
-class LoopTask(Protocol):
-    """What the loop runs, one bounded step at a time."""
-
-    scheduled: bool  # set by the loop: the task is in the ready queue
-
-    def step(self) -> bool:
-        """Does some work; True if there is more to do now."""
-        ...
-
-    def crashed(self, error: BaseException) -> None:
-        """Called when ``step`` raised, which it must not: the task has to end."""
-        ...
-
-
 @dataclass(frozen=True)
 class LoopStatistics:
     """What a loop holds now, and what it has done."""
@@ -61,7 +47,7 @@ class LoopStatistics:
 
 
 class SlotLoop:
-    """Implements ``flinkpy.core.reactor.Reactor``.
+    """Implements ``flinkpy.runtime.loop.loop_port.Loop``.
 
     Its thread starts with ``start`` and ends with ``stop``; in between, other threads may call only ``call_soon_threadsafe`` and
     ``schedule_threadsafe``. A test may run rounds itself instead, with ``run_once``.
@@ -88,17 +74,17 @@ class SlotLoop:
 
     # -- Reactor ---------------------------------------------------------------------------------------------------------
 
-    def add_reader(self, sock: socket.socket, callback: Action) -> None:
-        self._watcher.add_reader(sock, callback)
+    def add_reader(self, stream: Pollable, callback: Action) -> None:
+        self._watcher.add_reader(stream, callback)
 
-    def remove_reader(self, sock: socket.socket) -> None:
-        self._watcher.remove_reader(sock)
+    def remove_reader(self, stream: Pollable) -> None:
+        self._watcher.remove_reader(stream)
 
-    def add_writer(self, sock: socket.socket, callback: Action) -> None:
-        self._watcher.add_writer(sock, callback)
+    def add_writer(self, stream: Pollable, callback: Action) -> None:
+        self._watcher.add_writer(stream, callback)
 
-    def remove_writer(self, sock: socket.socket) -> None:
-        self._watcher.remove_writer(sock)
+    def remove_writer(self, stream: Pollable) -> None:
+        self._watcher.remove_writer(stream)
 
     def call_later(self, delay_s: float, action: Action) -> LoopTimer:
         return self._timers.add(self.clock.monotonic() + (delay_s if delay_s > 0.0 else 0.0), action)

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable
 
+from flinkpy.core.reactor import Pollable
 from flinkpy.runtime.loop.poller import READABLE, WRITABLE, Poller
 
 LOG = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class SocketWatcher:
     def __init__(self, name: str, poller: Poller) -> None:
         self._name, self._poller = name, poller
         self.poll = poller.poll  # waits so many seconds; its result is for ``dispatch``
-        self._sockets: dict[socket.socket, _Watched] = {}
+        self._sockets: dict[Pollable, _Watched] = {}
         self._by_fd: dict[int, _Watched] = {}
         self._receiver, self._sender = socket.socketpair()
         self._receiver.setblocking(False)
@@ -43,35 +44,35 @@ class SocketWatcher:
         self._closed = False
         self.add_reader(self._receiver, self._drain_interruptions)
 
-    def add_reader(self, sock: socket.socket, callback: Action) -> None:
-        self._watch(sock, callback, self._watched(sock).writer)
+    def add_reader(self, stream: Pollable, callback: Action) -> None:
+        self._watch(stream, callback, self._watched(stream).writer)
 
-    def remove_reader(self, sock: socket.socket) -> None:
-        if sock in self._sockets:
-            self._watch(sock, None, self._sockets[sock].writer)
+    def remove_reader(self, stream: Pollable) -> None:
+        if stream in self._sockets:
+            self._watch(stream, None, self._sockets[stream].writer)
 
-    def add_writer(self, sock: socket.socket, callback: Action) -> None:
-        self._watch(sock, self._watched(sock).reader, callback)
+    def add_writer(self, stream: Pollable, callback: Action) -> None:
+        self._watch(stream, self._watched(stream).reader, callback)
 
-    def remove_writer(self, sock: socket.socket) -> None:
-        if sock in self._sockets:
-            self._watch(sock, self._sockets[sock].reader, None)
+    def remove_writer(self, stream: Pollable) -> None:
+        if stream in self._sockets:
+            self._watch(stream, self._sockets[stream].reader, None)
 
-    def _watched(self, sock: socket.socket) -> _Watched:
-        return self._sockets.get(sock) or _Watched(sock.fileno())
+    def _watched(self, stream: Pollable) -> _Watched:
+        return self._sockets.get(stream) or _Watched(stream.fileno())
 
-    def _watch(self, sock: socket.socket, reader: Action | None, writer: Action | None) -> None:
+    def _watch(self, stream: Pollable, reader: Action | None, writer: Action | None) -> None:
         """Brings the poller in line with the callbacks of one socket."""
-        watched = self._watched(sock)
+        watched = self._watched(stream)
         known = watched.events
         watched.reader, watched.writer = reader, writer
         wanted = watched.events
         if not known:
             self._poller.register(watched.fd, wanted)
-            self._sockets[sock] = self._by_fd[watched.fd] = watched
+            self._sockets[stream] = self._by_fd[watched.fd] = watched
         elif not wanted:
             self._poller.unregister(watched.fd)
-            del self._sockets[sock], self._by_fd[watched.fd]
+            del self._sockets[stream], self._by_fd[watched.fd]
         elif known != wanted:
             self._poller.modify(watched.fd, wanted)
 

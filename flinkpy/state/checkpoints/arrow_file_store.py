@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from flinkpy.core.file_systems import is_object_store
 from flinkpy.core.ids import IdFactory
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.locations import scheme_of
-
-_OBJECT_STORES = ("s3", "gcs", "abfs")
 
 
 class ArrowFileStore(FileStore):
@@ -33,7 +32,7 @@ class ArrowFileStore(FileStore):
 
     def __init__(self, system: Any, root: str = "", renames: bool | None = None) -> None:
         self._system, self._root = system, root
-        self._has_folders = system.type_name not in _OBJECT_STORES
+        self._has_folders = not is_object_store(system)
         self._renames = self._has_folders if renames is None else renames
 
     def create(self, location: str) -> NewFile:

@@ -4,7 +4,8 @@
 
     <dir>/<job id>/chk-17/_metadata       the manifest; it appears last, and then the checkpoint is there
     <dir>/<job id>/chk-17/<writer>-<attempt>    the state of one subtask
-    <dir>/<job id>/shared/                files that several checkpoints have in common
+    <dir>/<job id>/shared/17-<random>     what checkpoint 17 wrote, and later ones may use too
+    <savepoint dir>/savepoint-<job id>-<random>/    a savepoint: the same, with nothing outside its folder
 
 Each method may be called from any thread; files may take long. An ``OSError`` says that the store failed, and what was
 asked for may have happened or not; but there never is a manifest of a checkpoint that is not complete. """
@@ -14,29 +15,34 @@ from __future__ import annotations
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.ids import JobId
+from flinkpy.core.errors import ConfigurationError, EngineError
+from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options.schema import read
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle
 from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.locations import absolute, join
+from flinkpy.state.checkpoints.locations import absolute, folder_of, join, name_of, shared_folder
 from flinkpy.state.checkpoints.manifest import Manifest
-from flinkpy.state.checkpoints.state_reader import StateReader, own_files
+from flinkpy.state.checkpoints.state_reader import StateReader, location_of, own_files
 from flinkpy.state.checkpoints.state_writer import FileStateWriter, InlineStateWriter, StateWriter
 from flinkpy.state.checkpoints.stored_checkpoints import (
     METADATA,
     checkpoint_folder,
     checkpoint_ids,
+    complete_checkpoints,
     latest_checkpoint,
     load_checkpoint,
+    remove_checkpoint,
+    remove_if_empty,
+    shared_files_of_others,
 )
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
+_NO_JOB = JobId("")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -48,8 +54,8 @@ class CheckpointStorage(ABC):
     'FileCheckpointStorage'
     """
 
-    def __init__(self, stores: Callable[[str], FileStore] = file_store_of) -> None:
-        self._stores = stores
+    def __init__(self, stores: Callable[[str], FileStore] = file_store_of, job_id: JobId = _NO_JOB) -> None:
+        self._stores, self._job_id = stores, job_id
 
     @staticmethod
     def of(configuration: Mapping[str, Any], job_id: JobId,
@@ -69,12 +75,19 @@ class CheckpointStorage(ABC):
         if limit is None:
             needed = options.CHECKPOINT_DIRECTORY.key
             raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}")
-        return MemoryCheckpointStorage(limit, stores)
+        return MemoryCheckpointStorage(limit, stores, job_id)
+
+    def try_out(self) -> None:  # where nothing is known to fail, nothing is tried
+        """Raises OSError if nothing can be written here."""
 
     @abstractmethod
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
         """Writes what one attempt of a subtask saves for a checkpoint. ``name`` tells the subtask from all others of
         the job."""
+
+    def of_snapshot(self, target: str | None) -> CheckpointStorage:
+        """Where a snapshot goes: a savepoint to its own folder ``target``; a checkpoint (None) stays here."""
+        return self if target is None else SavepointStorage(target, self._job_id, self._stores)
 
     def reader(self, location: str | None) -> StateReader:
         """Reads the state of the checkpoint at this location, which may be one of another job."""
@@ -92,7 +105,8 @@ class CheckpointStorage(ABC):
         return load_checkpoint(self._stores(location), absolute(location))
 
     def find(self, location: str) -> CompletedCheckpoint:
-        """As ``load``; of the folder of a job, its newest checkpoint."""
+        """As ``load``; of the folder of a job, its newest checkpoint. A checkpoint may be named by its manifest, too."""
+        location = folder_of(location) if name_of(location) == METADATA else location
         newest = self.latest(location)
         return self.load(location) if newest is None else newest
 
@@ -101,9 +115,18 @@ class CheckpointStorage(ABC):
         reported in the log."""
         return None if job_dir is None else latest_checkpoint(self._stores(job_dir), absolute(job_dir))
 
-    @abstractmethod
+    def complete(self) -> Sequence[CompletedCheckpoint]:
+        """All checkpoints of this job that are complete, oldest first. CheckpointDamagedError if the newest one's manifest is not intact: an older
+        one is not enough, because sinks may have committed for the newest."""
+        return ()
+
     def discard(self, checkpoint: CompletedCheckpoint) -> None:
-        """Removes a checkpoint that was stored: first its manifest, then its state. What checkpoints share stays."""
+        """Removes a checkpoint that was stored, or that this job has claimed: first its manifest, then its state. What checkpoints share stays."""
+        if checkpoint.location is not None:
+            self._remove(absolute(checkpoint.location))
+
+    def _remove(self, folder: str) -> None:
+        remove_checkpoint(self._stores(folder), folder)
 
     @abstractmethod
     def discard_unfinished(self, checkpoint_id: int) -> None:
@@ -113,11 +136,31 @@ class CheckpointStorage(ABC):
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         """Removes state whose subtask acknowledged a checkpoint of this job too late."""
 
+    def discard_shared(self, files: Collection[str], location: str | None = None) -> None:
+        """Removes shared files that no checkpoint uses any more: of this job, or of the one that the checkpoint at
+        ``location`` belongs to, which this job has claimed. Of another job's files, those stay that one of its other
+        checkpoints names."""
+        if location is not None:
+            self._discard_of_another(files, absolute(location))
+
+    def _discard_of_another(self, files: Collection[str], location: str) -> None:
+        """That job has ended, so nobody puts anything there."""
+        job_dir = folder_of(location)
+        store = self._stores(job_dir)
+        unused = set(files) - shared_files_of_others(store, job_dir, location)
+        _delete_all(store, shared_folder(job_dir), unused)
+        remove_if_empty(store, shared_folder(job_dir))
+        remove_if_empty(store, job_dir)
+
+    def is_own(self, location: str | None) -> bool:
+        """Whether the checkpoint at this location is one of this job, so that later ones may use its shared files."""
+        return location is None
+
     @abstractmethod
-    def discard_others(self, kept: Collection[int]) -> None:
-        """The job ends: removes all of it but these checkpoints, and so what a subtask has left that nobody heard of.
-        With none kept the job's folder goes too, unless somebody else has put something there. What fails to be removed
-        stays alone."""
+    def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
+        """The job ends: removes all of it but these checkpoints and the shared files that they use, and so what a
+        subtask has left that nobody heard of. With none kept the job's folder goes too, unless somebody else has put
+        something there. What fails to be removed stays alone."""
 
 
 class MemoryCheckpointStorage(CheckpointStorage):
@@ -130,8 +173,9 @@ class MemoryCheckpointStorage(CheckpointStorage):
     True
     """
 
-    def __init__(self, max_state_size: int = 5 << 20, stores: Callable[[str], FileStore] = file_store_of) -> None:
-        super().__init__(stores)
+    def __init__(self, max_state_size: int = 5 << 20, stores: Callable[[str], FileStore] = file_store_of,
+                 job_id: JobId = _NO_JOB) -> None:
+        super().__init__(stores, job_id)
         self._max_state_size = max_state_size
         self._stored: dict[int, CompletedCheckpoint] = {}
 
@@ -149,6 +193,7 @@ class MemoryCheckpointStorage(CheckpointStorage):
 
     def discard(self, checkpoint: CompletedCheckpoint) -> None:
         self._stored.pop(checkpoint.checkpoint_id, None)
+        super().discard(checkpoint)
 
     def discard_unfinished(self, checkpoint_id: int) -> None:
         self._stored.pop(checkpoint_id, None)
@@ -156,7 +201,7 @@ class MemoryCheckpointStorage(CheckpointStorage):
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         pass
 
-    def discard_others(self, kept: Collection[int]) -> None:
+    def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
         self._stored = {number: checkpoint for number, checkpoint in self._stored.items() if number in kept}
 
 
@@ -166,8 +211,8 @@ class FileCheckpointStorage(CheckpointStorage):
 
     def __init__(self, directory: str, job_id: JobId, threshold: int = 20 << 10, max_inline_size: int | None = None,
                  stores: Callable[[str], FileStore] = file_store_of) -> None:
-        super().__init__(stores)
-        self._job_id, self._threshold, self._max_inline_size = job_id, threshold, max_inline_size
+        super().__init__(stores, job_id)
+        self._threshold, self._max_inline_size = threshold, max_inline_size
         self.job_dir = join(absolute(directory), job_id)
 
     @property
@@ -178,28 +223,46 @@ class FileCheckpointStorage(CheckpointStorage):
         if self._max_inline_size is not None:
             return InlineStateWriter(self._max_inline_size)
         folder = checkpoint_folder(self.job_dir, checkpoint_id)
-        return FileStateWriter(self._store, folder, f"{_file_name(name)}-{attempt}", self._threshold)
+        file = f"{_file_name(name)}-{attempt}"
+        return FileStateWriter(self._store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}")
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         folder = checkpoint_folder(self.job_dir, checkpoint.checkpoint_id)
         self._store.write_atomically(join(folder, METADATA), [Manifest(self._job_id, checkpoint).to_bytes()])
         return replace(checkpoint, location=folder)
 
+    def try_out(self) -> None:
+        """What a failing store leaves of it goes with the job's other checkpoints."""
+        _try_out(self._store, checkpoint_folder(self.job_dir, 0))
+        remove_if_empty(self._store, self.job_dir)
+
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
         return super().latest(self.job_dir if job_dir is None else job_dir)
 
-    def discard(self, checkpoint: CompletedCheckpoint) -> None:
-        if checkpoint.location is not None:
-            self._remove(absolute(checkpoint.location))
+    def complete(self) -> Sequence[CompletedCheckpoint]:
+        return complete_checkpoints(self._store, self.job_dir)
 
     def discard_unfinished(self, checkpoint_id: int) -> None:
+        """Nobody else uses what it has shared: later checkpoints build on complete ones only."""
         self._remove(checkpoint_folder(self.job_dir, checkpoint_id))
+        self._keep_shared(lambda name: not _was_shared_by(checkpoint_id, name))
 
     def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
-        for file in own_files(checkpoint_folder(self.job_dir, checkpoint_id), handles):
+        handles, folder = list(handles), checkpoint_folder(self.job_dir, checkpoint_id)
+        written = [handle for handle in handles if _was_shared_by(checkpoint_id, handle.shared_file or "")]
+        for file in own_files(folder, handles) + [location_of(folder, handle) for handle in written]:
             self._store.delete(file)
 
-    def discard_others(self, kept: Collection[int]) -> None:
+    def discard_shared(self, files: Collection[str], location: str | None = None) -> None:
+        if location is None or self.is_own(location):
+            _delete_all(self._store, shared_folder(self.job_dir), files)
+        else:
+            self._discard_of_another(files, absolute(location))
+
+    def is_own(self, location: str | None) -> bool:
+        return location is not None and folder_of(absolute(location)) == self.job_dir
+
+    def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
         store, errors = self._store, list[OSError]()
         for checkpoint_id in checkpoint_ids(store, self.job_dir):
             try:
@@ -207,21 +270,88 @@ class FileCheckpointStorage(CheckpointStorage):
                     self._remove(checkpoint_folder(self.job_dir, checkpoint_id))
             except OSError as error:  # of one; the others need not stay for it
                 errors.append(error)
+        if kept:
+            self._keep_shared(lambda name: name in shared)
         if errors:
             raise errors[0]
         if kept:
             return
-        store.delete_dir(join(self.job_dir, "shared"))
-        self._remove_empty_folder()
+        store.delete_dir(shared_folder(self.job_dir))
+        remove_if_empty(store, self.job_dir)
 
-    def _remove_empty_folder(self) -> None:
-        if not self._store.list(self.job_dir):
-            self._store.delete_dir(self.job_dir)
+    def _keep_shared(self, wanted: Callable[[str], bool]) -> None:
+        """Deletes all other files that the job's checkpoints share, also those that were not completed."""
+        store, folder = self._store, shared_folder(self.job_dir)
+        for name in store.list(folder):
+            if not wanted(name):
+                store.delete(join(folder, name))
 
-    def _remove(self, folder: str) -> None:
-        store = self._stores(folder)
-        store.delete(join(folder, METADATA))  # first, so that nobody takes what is left for a checkpoint
-        store.delete_dir(folder)
+
+class SavepointStorage(CheckpointStorage):
+    """The folder of one savepoint, whatever its checkpoint's number. Files are named relative to it, and it has all that it needs, so it can be moved
+    and copied.
+
+    >>> CheckpointStorage.of({}, JobId("job")).of_snapshot("/tmp/savepoints/mine").store(CompletedCheckpoint(1, 0, {})).location  # doctest: +SKIP
+    '/tmp/savepoints/mine'
+    """
+
+    def __init__(self, folder: str, job_id: JobId, stores: Callable[[str], FileStore] = file_store_of,
+                 threshold: int = options.CHECKPOINT_FILE_THRESHOLD.default) -> None:
+        super().__init__(stores, job_id)
+        self._folder, self._threshold = absolute(folder), threshold
+
+    @property
+    def _store(self) -> FileStore:
+        return self._stores(self._folder)
+
+    def try_out(self) -> None:
+        """It costs a small file, and may spare large ones."""
+        _try_out(self._store, self._folder)
+
+    def complete(self) -> Sequence[CompletedCheckpoint]:
+        """The savepoint, if its manifest is there."""
+        return (self.load(self._folder),) if self._store.exists(join(self._folder, METADATA)) else ()
+
+    def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
+        return FileStateWriter(self._store, self._folder, f"{_file_name(name)}-{attempt}", self._threshold)
+
+    def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
+        elsewhere = [handle.path for handle in checkpoint.handles() if handle.path is not None and "/" in handle.path]
+        if elsewhere:
+            raise EngineError(f"the savepoint {self._folder} refers to {elsewhere[0]}, which is not its own")
+        self._store.write_atomically(join(self._folder, METADATA), [Manifest(self._job_id, checkpoint).to_bytes()])
+        return replace(checkpoint, location=self._folder)
+
+    def discard(self, checkpoint: CompletedCheckpoint) -> None:
+        self.discard_unfinished(checkpoint.checkpoint_id)
+
+    def discard_unfinished(self, checkpoint_id: int) -> None:
+        remove_checkpoint(self._store, self._folder)
+
+    def discard_handles(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
+        for file in own_files(self._folder, handles):
+            self._store.delete(file)
+        remove_if_empty(self._store, self._folder)
+
+    def discard_others(self, kept: Collection[int], shared: Collection[str] = ()) -> None:
+        """Nothing: others are elsewhere."""
+
+
+def _delete_all(store: FileStore, folder: str, names: Iterable[str]) -> None:
+    for name in sorted(names):
+        store.delete(join(folder, name))
+
+
+def _try_out(store: FileStore, folder: str) -> None:
+    file = join(folder, f"_begun-{IdFactory().hex(8)}")  # there may be one whose writer has died
+    store.write_atomically(file, [b"files are about to be written here\n"])
+    store.delete(file)
+    remove_if_empty(store, folder)  # perhaps none will be
+
+
+def _was_shared_by(checkpoint_id: int, name: str) -> bool:
+    """Whether the file was written for this checkpoint; a file in the making has a dot before its name."""
+    return name.lstrip(".").startswith(f"{checkpoint_id}-")
 
 
 def _file_name(name: str) -> str:

@@ -42,6 +42,11 @@ class FileStore(ABC):
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """``length`` bytes from ``offset`` on, or all there are. Fewer where the file ends before."""
 
+    def link(self, location: str, path: str) -> bool:
+        """Gives the file a second name on this machine's disk, for a reader who never changes it. False where the store cannot: nothing is
+        there then."""
+        return False
+
     @abstractmethod
     def delete(self, location: str) -> None:
         """Removes the file. Nothing, if there is none."""

@@ -16,6 +16,7 @@ from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.locations import local_path
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_DELETE_ATTEMPTS = 100
 
 
 class LocalFileStore(FileStore):
@@ -42,6 +43,13 @@ class LocalFileStore(FileStore):
         finally:
             os.close(descriptor)
 
+    def link(self, location: str, path: str) -> bool:
+        try:
+            os.link(local_path(location), path)
+        except OSError:  # on another disk, or not there
+            return False
+        return True
+
     def delete(self, location: str) -> None:
         try:
             os.unlink(local_path(location))
@@ -50,11 +58,15 @@ class LocalFileStore(FileStore):
 
     def delete_dir(self, location: str) -> None:
         path = local_path(location)
-        while os.path.isdir(path):
+        for attempt in range(_DELETE_ATTEMPTS):
+            if not os.path.isdir(path):
+                return
             try:
                 shutil.rmtree(path)
-            except FileNotFoundError:
-                continue  # somebody else deleted, too: what is left is less than before
+            except OSError as error:
+                # Somebody else deleted, or finished a file, at the same time
+                if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or attempt + 1 == _DELETE_ATTEMPTS:
+                    raise
 
     def list(self, location: str) -> Sequence[str]:
         try:

@@ -69,3 +69,12 @@ def local_path(location: str) -> str:
     ('/tmp/my checkpoints', '/tmp/100%')
     """
     return location if scheme_of(location) is None else unquote(urlsplit(location).path)
+
+
+def shared_folder(job_dir: str) -> str:
+    """Where a job keeps the files that several of its checkpoints use.
+
+    >>> shared_folder("/tmp/checkpoints/job")
+    '/tmp/checkpoints/job/shared'
+    """
+    return join(job_dir, "shared")

@@ -4,11 +4,14 @@ piece is.
 ::
 
     {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,"state_size":…,
-     "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…}},
-     "coordinator":…,"finished":[…]}],"crc32":"0badcafe"}
+     "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…,
+     "pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},"coordinator":…,"finished":[…]}],
+     "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,"ship_strategy":…,
+     "channels":[[producer,subpartition,is_input,…]]}],"crc32":"0badcafe"}
 
 The checksum is of all bytes before ``,"crc32"``. It stands at the end in every version, so that a manifest which is not
-intact is told from one that a later flinkpy has written. Small state stands in the manifest, in base64. """
+intact is told from one that a later flinkpy has written. Small state stands in the manifest, in base64. In the
+canonical form a subtask has ``"tables"``: for each state its name, kind, type, rows and file. """
 
 from __future__ import annotations
 
@@ -20,8 +23,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.core.errors import CheckpointDamagedError, ProgramError
-from flinkpy.core.ids import JobId, OperatorId
-from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, StateHandle
+from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
+from flinkpy.graph.checkpoints import (
+    ChannelKey,
+    ChannelState,
+    CompletedCheckpoint,
+    DataSetState,
+    KeyedPieces,
+    OperatorCheckpoint,
+    OperatorSubtaskState,
+    StateHandle,
+    StateTable,
+)
 
 FORMAT, VERSION = "flinkpy checkpoint", 1
 _TAIL = b',"crc32":"%08x"}\n'
@@ -46,6 +59,7 @@ class Manifest:
             "timestamp_ms": checkpoint.timestamp_ms,
             "state_size": checkpoint.size,
             "operators": [_operator_fields(*each) for each in sorted(checkpoint.operators.items())],
+            **_given(in_flight=[_data_set_fields(*each) for each in sorted(checkpoint.in_flight.items())] or None),
         }
         body = json.dumps(fields, separators=(",", ":")).encode()[:-1]  # without its closing brace
         return body + _TAIL % zlib.crc32(body)
@@ -71,16 +85,36 @@ class Manifest:
 
 
 def _operator_fields(operator_id: OperatorId, operator: OperatorCheckpoint) -> dict[str, Any]:
-    subtasks = {str(index): _given(keyed=_handle_fields(state.keyed), operator=_handle_fields(state.operator))
-                for index, state in sorted(operator.subtasks.items())}
+    subtasks = {str(index): _subtask_fields(state) for index, state in sorted(operator.subtasks.items())}
     return {
         "id": operator_id,
         "name": operator.name,
         "parallelism": operator.parallelism,
         "max_parallelism": operator.max_parallelism,
         "subtasks": subtasks,
-        **_given(coordinator=_handle_fields(operator.coordinator), finished=sorted(operator.finished) or None),
+        **_given(coordinator=_handle_fields(operator.coordinator), finished=sorted(operator.finished) or None,
+                 uid=operator.uid, key_kind=operator.key_kind),
     }
+
+
+def _subtask_fields(state: OperatorSubtaskState) -> dict[str, Any]:
+    pieces = None
+    if state.pieces is not None:
+        of = {name: _handle_fields(handle) for name, handle in sorted(state.pieces.pieces.items())}
+        pieces = {"form": state.pieces.form, "of": of}
+    return _given(keyed=_handle_fields(state.keyed), operator=_handle_fields(state.operator), pieces=pieces,
+                  tables=[_table_fields(table) for table in state.tables] or None)
+
+
+def _table_fields(table: StateTable) -> dict[str, Any]:
+    return {"name": table.name, "keyed": table.keyed, "kind": table.kind, "type": table.type, "expires": table.expires, "rows": table.rows,
+            **_given(file=_handle_fields(table.handle))}
+
+
+def _data_set_fields(data_set_id: IntermediateDataSetId, state: DataSetState) -> dict[str, Any]:
+    channels = [[each.channel.producer, each.channel.subpartition, each.is_input, _handle_fields(each.handle)] for each in state.channels]
+    return {"data_set": data_set_id, "producers": state.producers, "consumers": state.consumers, "consumer": state.consumer,
+            "input_index": state.input_index, "ship_strategy": state.ship_strategy, "channels": channels}
 
 
 def _handle_fields(handle: StateHandle | None) -> dict[str, Any] | None:
@@ -99,21 +133,47 @@ def _checkpoint(fields: Mapping[str, Any]) -> CompletedCheckpoint:
     if fields["format"] != FORMAT:
         raise ValueError(f"the format is {fields['format']!r:.80}")
     operators = {OperatorId(each["id"]): _operator(each) for each in fields["operators"]}
-    return CompletedCheckpoint(fields["checkpoint_id"], fields["timestamp_ms"], operators)
+    in_flight = {IntermediateDataSetId(each["data_set"]): _data_set(each) for each in fields.get("in_flight", ())}
+    return CompletedCheckpoint(fields["checkpoint_id"], fields["timestamp_ms"], operators, in_flight=in_flight)
+
+
+def _data_set(fields: Mapping[str, Any]) -> DataSetState:
+    channels = []
+    for producer, subpartition, is_input, handle_fields in fields["channels"]:
+        handle = _handle(handle_fields)
+        if handle is None:
+            raise ValueError("a channel has no state")
+        channels.append(ChannelState(ChannelKey(IntermediateDataSetId(fields["data_set"]), producer, subpartition), is_input, handle))
+    sizes, consumer = (fields["producers"], fields["consumers"]), JobVertexId(fields["consumer"])
+    return DataSetState(*sizes, consumer, fields["input_index"], fields["ship_strategy"], tuple(channels))
 
 
 def _operator(fields: Mapping[str, Any]) -> OperatorCheckpoint:
-    subtasks = {int(index): OperatorSubtaskState(_handle(state.get("keyed")), _handle(state.get("operator")))
-                for index, state in fields["subtasks"].items()}
+    subtasks = {int(index): _subtask(state) for index, state in fields["subtasks"].items()}
     coordinator = _handle(fields.get("coordinator"))
     finished = frozenset(map(int, fields.get("finished", ())))
     sizes = fields["parallelism"], fields["max_parallelism"]
-    return OperatorCheckpoint(fields["name"], *sizes, subtasks, coordinator, finished)
+    return OperatorCheckpoint(fields["name"], *sizes, subtasks, coordinator, finished, fields.get("uid"), fields.get("key_kind"))
+
+
+def _subtask(fields: Mapping[str, Any]) -> OperatorSubtaskState:
+    pieces = fields.get("pieces")
+    found = None
+    if pieces is not None:
+        found = KeyedPieces(pieces["form"], {name: _some_handle(handle) for name, handle in pieces["of"].items()})
+    return OperatorSubtaskState(_handle(fields.get("keyed")), _handle(fields.get("operator")), found,
+                                tuple(map(_table, fields.get("tables", ()))))
+
+
+def _table(fields: Mapping[str, Any]) -> StateTable:
+    return StateTable(fields["name"], fields["keyed"], fields["kind"], fields["type"], fields["expires"], fields["rows"], _handle(fields.get("file")))
 
 
 def _handle(fields: Mapping[str, Any] | None) -> StateHandle | None:
-    if fields is None:
-        return None
+    return None if fields is None else _some_handle(fields)
+
+
+def _some_handle(fields: Mapping[str, Any]) -> StateHandle:
     if "data" in fields:
         return StateHandle(fields["length"], fields["crc32"], data=base64.b64decode(fields["data"], validate=True))
     return StateHandle(fields["length"], fields["crc32"], path=fields["path"], offset=fields["offset"])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from flinkpy.core.errors import CheckpointDamagedError
-from flinkpy.graph.checkpoints import StateHandle
+from flinkpy.graph.checkpoints import SHARED, StateHandle
 from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.locations import folder_of, join
+from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
 
-_SHARED = "../shared/"
+_CHUNK = 1 << 20
+_CHECKERS = 4  # threads; the checksum of one file is made while others are read
 
 
 class StateReader:
@@ -32,6 +35,34 @@ class StateReader:
             raise CheckpointDamagedError(where, expected, f"{len(data)} bytes with the checksum {checksum:08x}")
         return data
 
+    def fetch(self, wanted: Mapping[str, StateHandle]) -> None:
+        """Puts state into new files on this machine's disk, by their paths, which nobody changes. A file of the store that is on the same disk is
+        not copied, but read to its end all the same, several at a time. CheckpointDamagedError as in ``read``."""
+        linked = []
+        for path, handle in wanted.items():
+            where = self._linked(handle, path)
+            if where is not None:
+                linked.append((handle, path, where))
+                continue
+            with open(path, "xb") as file:
+                file.write(self.read(handle))
+        if linked:
+            with ThreadPoolExecutor(_CHECKERS, thread_name_prefix="check-state") as checkers:
+                for _ in checkers.map(_check_file, *zip(*linked)):
+                    pass
+
+    def _linked(self, handle: StateHandle, path: str) -> str | None:
+        """Where the file is that the path leads to now, if the store could do that."""
+        if handle.offset != 0 or handle.shared_file is None or self._store is None or self._folder is None:
+            return None
+        where = location_of(self._folder, handle)
+        if not self._store.link(where, path):
+            return None
+        if os.path.getsize(path) == handle.length:
+            return where
+        os.unlink(path)  # it has other pieces too
+        return None
+
     def _from_file(self, handle: StateHandle) -> tuple[bytes, str]:
         if self._store is None or self._folder is None:
             found = "a checkpoint without a folder"
@@ -44,19 +75,28 @@ class StateReader:
             raise CheckpointDamagedError(where, expected, "no such file") from error
 
 
+def _check_file(handle: StateHandle, path: str, where: str) -> None:
+    length, checksum, chunk = 0, 0, memoryview(bytearray(_CHUNK))
+    with open(path, "rb", buffering=0) as file:
+        while count := file.readinto(chunk):
+            length, checksum = length + count, zlib.crc32(chunk[:count], checksum)
+    if (length, checksum) != (handle.length, handle.checksum):
+        expected = f"{handle.length} bytes with the checksum {handle.checksum:08x}"
+        raise CheckpointDamagedError(where, expected, f"{length} bytes with the checksum {checksum:08x}")
+
+
 def location_of(folder: str, handle: StateHandle) -> str:
     """Where the handle's file is: in the checkpoint's folder, or among the files that checkpoints of the job share. A
     manifest that names any other place was not written by flinkpy."""
-    path = handle.path or ""
-    shared = path.startswith(_SHARED)
-    name = path[len(_SHARED):] if shared else path
+    path, shared = handle.path or "", handle.shared_file is not None
+    name = path.removeprefix(SHARED)
     if not name or "/" in name or name in (".", ".."):
         expected = "a checkpoint with files of its own, or of the folder shared"
         raise CheckpointDamagedError(folder, expected, f"the file {path!r:.200}")
-    return join(folder_of(folder), "shared", name) if shared else join(folder, name)
+    return join(shared_folder(folder_of(folder)), name) if shared else join(folder, name)
 
 
 def own_files(folder: str, handles: Iterable[StateHandle]) -> list[str]:
     """The files of the checkpoint's own folder that the handles are in, each once."""
-    owning = (handle for handle in handles if handle.path is not None and not handle.path.startswith(_SHARED))
+    owning = (handle for handle in handles if handle.path is not None and handle.shared_file is None)
     return list(dict.fromkeys(location_of(folder, handle) for handle in owning))

@@ -3,23 +3,58 @@ time.
 
 Small state stays in its handle, and reaches the manifest that way. All larger state of the subtask goes into one file,
 piece after piece: many small files are what object stores are slowest at. The file appears when the writer is closed,
-and that is before anybody is told of it. """
+and that is before anybody is told of it.
+
+What later checkpoints may use too is shared: it goes into files beside the checkpoints. The name of such a file is
+never used twice, so it stands for its bytes, and a file that is deleted late is never a newer one. """
 
 from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TypeAlias
 
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.options import checkpointing as options
-from flinkpy.graph.checkpoints import StateHandle
+from flinkpy.graph.checkpoints import SHARED, StateHandle
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
-from flinkpy.state.checkpoints.locations import join
+from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
 
 State: TypeAlias = Chunk | Iterable[Chunk]
+
+
+class CountedFile:
+    """A file in the making that knows how long it is, and its checksum. pyarrow writes to it; ``close`` leaves it to the StateWriter to have the file
+    appear."""
+
+    closed = False
+
+    def __init__(self, name: str, location: str, file: NewFile) -> None:
+        self.name, self.location, self._file = name, location, file
+        self.length = self.checksum = 0
+
+    def write(self, chunk: Chunk) -> None:
+        """Appends these bytes."""
+        view = memoryview(chunk).cast("B")
+        self._file.write(view)
+        self.checksum = zlib.crc32(view, self.checksum)
+        self.length += len(view)
+
+    def flush(self) -> None:
+        """Nothing: the store decides."""
+
+    def close(self) -> None:
+        """Nothing more is written."""
+
+    def appear(self) -> None:
+        """From now on the file is there."""
+        self._file.close()
+
+    def discard(self) -> None:
+        """Gives the file up, if it has not appeared."""
+        self._file.discard()
 
 
 class StateWriter(ABC):
@@ -39,8 +74,39 @@ class StateWriter(ABC):
             self.abort()
             raise
 
+    def share(self, states: Sequence[State]) -> tuple[StateHandle, ...]:
+        """Writes these pieces of state into one file of their own, which later checkpoints may use too. Pieces that are
+        small together stay in their handles. An error aborts the writer."""
+        if not self._is_open:
+            raise EngineError("state is written with a writer that was closed or aborted")
+        try:
+            return self._share(states)
+        except BaseException:
+            self.abort()
+            raise
+
+    def write_together(self, pieces: Sequence[Sequence[Chunk]]) -> list[StateHandle]:
+        """Writes many pieces of which each may be small and their sum large: all of them as one large one is written."""
+        if not self._is_open:
+            raise EngineError("state is written with a writer that was closed or aborted")
+        try:
+            return self._write_together([list(_chunks(piece)) for piece in pieces])
+        except BaseException:
+            self.abort()
+            raise
+
     @abstractmethod
     def _write(self, chunks: Iterator[memoryview]) -> StateHandle: ...
+
+    @abstractmethod
+    def _share(self, states: Sequence[State]) -> tuple[StateHandle, ...]: ...
+
+    @abstractmethod
+    def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]: ...
+
+    def create_file(self, name: str) -> CountedFile:
+        """A file of its own in the checkpoint's folder, for what others than flinkpy read. It appears when this writer is closed."""
+        raise EngineError("state in the JobManager's memory has no files")
 
     def close(self) -> None:
         """Everything is written, and its handles are good."""
@@ -87,23 +153,41 @@ class InlineStateWriter(StateWriter):
             gathered += chunk
         return StateHandle(len(gathered), zlib.crc32(gathered), data=bytes(gathered))
 
+    def _share(self, states: Sequence[State]) -> tuple[StateHandle, ...]:
+        return tuple(self._write_together([list(_chunks(state)) for state in states]))
+
+    def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]:
+        self._write(chunk for piece in pieces for chunk in piece)  # refused if they are too large together
+        return [self._write(iter(piece)) for piece in pieces]
+
 
 class FileStateWriter(StateWriter):
-    """Writes state from ``threshold`` bytes on to the file ``file_name`` in the checkpoint's folder."""
+    """Writes state from ``threshold`` bytes on to the file ``file_name`` in the checkpoint's folder, and what is shared
+    to new files under names that ``new_name`` gives; without it, nothing is shared."""
 
-    def __init__(self, store: FileStore, folder: str, file_name: str, threshold: int) -> None:
+    def __init__(self, store: FileStore, folder: str, file_name: str, threshold: int,
+                 new_name: Callable[[], str] | None = None) -> None:
         super().__init__()
+        self._shared_folder, self._new_name = shared_folder(folder_of(folder)), new_name
+        self._appeared: list[str] = []  # the locations of files
         self._store, self._location, self._file_name = store, join(folder, file_name), file_name
-        self._threshold = threshold
+        self._folder, self._threshold = folder, threshold
         self._file: NewFile | None = None
-        self._appeared = False
+        self._more: list[CountedFile] = []
         self._end = 0  # of what the file holds
 
     def _write(self, chunks: Iterator[memoryview]) -> StateHandle:
+        return self._write_from(self._threshold, chunks)
+
+    def _write_together(self, pieces: list[list[memoryview]]) -> list[StateHandle]:
+        is_small = sum(len(chunk) for piece in pieces for chunk in piece) < self._threshold
+        return [self._write_from(self._threshold if is_small else 0, iter(piece)) for piece in pieces]
+
+    def _write_from(self, threshold: int, chunks: Iterator[memoryview]) -> StateHandle:
         offset, checksum, small = self._end, 0, bytearray()
         for chunk in chunks:
             checksum = zlib.crc32(chunk, checksum)
-            if self._end == offset and len(small) + len(chunk) < self._threshold:
+            if self._end == offset and len(small) + len(chunk) < threshold:
                 small += chunk
                 continue
             if small:
@@ -120,20 +204,63 @@ class FileStateWriter(StateWriter):
         self._file.write(chunk)
         self._end += len(chunk)
 
+    def _share(self, states: Sequence[State]) -> tuple[StateHandle, ...]:
+        if self._new_name is None:
+            return tuple(self._write(_chunks(state)) for state in states)
+        name, file, small, end = self._new_name(), None, bytearray(), 0
+        spans: list[tuple[int, int, int]] = []  # length, checksum and offset of each piece
+        location = join(self._shared_folder, name)
+        try:
+            for state in states:
+                offset, checksum = end, 0
+                for chunk in _chunks(state):
+                    checksum, end = zlib.crc32(chunk, checksum), end + len(chunk)
+                    if file is None and end < self._threshold:
+                        small += chunk
+                        continue
+                    if file is None:
+                        file = self._store.create(location)
+                        file.write(small)
+                    file.write(chunk)
+                spans.append((end - offset, checksum, offset))
+            if file is not None:
+                file.close()
+        except BaseException:
+            if file is not None:
+                file.discard()
+            raise
+        if file is None:
+            return tuple(StateHandle(length, crc, data=bytes(small[start:start + length])) for length, crc, start in spans)
+        self._appeared.append(location)
+        return tuple(StateHandle(length, crc, path=SHARED + name, offset=start) for length, crc, start in spans)
+
+    def create_file(self, name: str) -> CountedFile:
+        location = join(self._folder, name)
+        made = CountedFile(name, location, self._store.create(location))
+        self._more.append(made)
+        return made
+
     def close(self) -> None:
         super().close()
-        if self._file is not None:
-            self._file.close()
-            self._appeared = True
+        try:
+            for each in self._more:
+                each.appear()
+                self._appeared.append(each.location)
+            if self._file is not None:
+                self._file.close()
+                self._appeared.append(self._location)
+        except BaseException:
+            self.abort()
+            raise
 
     def abort(self) -> None:
         super().abort()
         file, self._file = self._file, None
-        if self._appeared:
-            self._appeared = False
-            self._store.delete(self._location)
-        elif file is not None:
-            file.discard()
+        more, self._more = self._more, []
+        for each in (*more, *(() if file is None else (file,))):
+            each.discard()
+        while self._appeared:
+            self._store.delete(self._appeared.pop())
 
 
 def _chunks(state: State) -> Iterator[memoryview]:

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.file_systems import file_system, shown, split_url
 from flinkpy.state.checkpoints.arrow_file_store import ArrowFileStore
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.checkpoints.locations import scheme_of
 
-_HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}  # Hadoop's and Presto's names of S3, which Flink takes
-
 
 def file_store_of(location: str) -> FileStore:
-    """The store that the location is in. Stores of Arrow are made once for each host or bucket, because making one may
-    ask the network.
+    """The store that the location is in.
 
     >>> type(file_store_of("/tmp/checkpoints")).__name__
     'LocalFileStore'
     """
     scheme = scheme_of(location)
-    if scheme is None or scheme == "file":
-        return LocalFileStore()
-    parts = urlsplit(location)
-    return _arrow_file_store(_HADOOP_NAMES.get(scheme, scheme), parts.netloc, parts.query)
+    return LocalFileStore() if scheme is None or scheme == "file" else _arrow_file_store(split_url(location)[0])
 
 
 @lru_cache(maxsize=64)
-def _arrow_file_store(scheme: str, host: str, options: str) -> FileStore:
-    from pyarrow import fs
-
-    root = f"{scheme}://{host}/" + (f"?{options}" if options else "")
+def _arrow_file_store(store: str) -> FileStore:
     try:
-        system, path = fs.FileSystem.from_uri(root)
+        return ArrowFileStore(*file_system(store))
     except (ValueError, NotImplementedError) as error:  # Arrow's errors of a URL it cannot read
-        raise ConfigurationError(f"cannot keep checkpoints in {scheme}://{host}: {error}") from error
-    return ArrowFileStore(system, path.rstrip("/"))
+        raise ConfigurationError(f"cannot keep checkpoints in {shown(store)}: {error}") from error

@@ -3,27 +3,34 @@
 Flat, and not one dict per key group, because the group would have to be found for every access. Measured per look-up with text, integer and
 tuple keys: 29, 17 and 32 ns flat; 970, 520 and 2400 ns with the hash that is the same in every process; 64, 52 and 76 ns with the group of
 every key kept in a dict (which is 100 bytes a key more). So a key's group is computed when a snapshot is written, once per key and snapshot.
-What would change this: snapshots that copy only what changed, which need to know the dirty keys of a group. Only results of running aggregates
-may be in a table of numbers (``running_values``).
+Only results of running aggregates may be in a table of numbers (``running_values``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.core.clock import Clock, Turns
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, refuse_strays, settled
-from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, heap_map_state, heap_reducing_state, heap_value_state
+from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, Pairs, refuse_strays
+from flinkpy.state.heap.heap_states import HeapAggregatingState, HeapListState, HeapState, heap_map_state, heap_reducing_state, heap_value_state
+from flinkpy.state.heap.layers import Layers
+from flinkpy.state.heap.overlay import View
 from flinkpy.state.heap.running_values import RUNNING_RESULT, RunningValues
-from flinkpy.state.stored_forms import same
+from flinkpy.state.isolation import not_saved, settled
+from flinkpy.state.keyed_pieces import FrozenGroups
+from flinkpy.state.saved_state import FrozenKeyedState
 from flinkpy.state.table_backend import Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup, IncrementalCleanup
 from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlListState, TtlMapState, TtlReducingState, TtlRules, ttl_value_state
 
 if TYPE_CHECKING:  # it imports numpy
-    from flinkpy.state.heap.number_table import NumbersByGroup
+    from flinkpy.state.heap.frozen_numbers import NumbersByGroup
+
+COPIED_AT_ONCE = 1 << 15  # entries, up to which a freeze copies all of a state; an eighth of it where each value is copied too
 
 
 class HeapKeyedStateBackend(TableBackend):
@@ -34,31 +41,64 @@ class HeapKeyedStateBackend(TableBackend):
     expiring = {StateKind.VALUE: ttl_value_state, StateKind.LIST: TtlListState, StateKind.MAP: TtlMapState,
                 StateKind.REDUCING: TtlReducingState, StateKind.AGGREGATING: TtlAggregatingState}
 
+    def __init__(
+        self, max_parallelism: int, groups: range, clock: Clock, copied_at_once: int = COPIED_AT_ONCE, incremental: bool = False,
+    ) -> None:
+        super().__init__(max_parallelism, groups, clock)
+        self._copied_at_once, self._incremental = copied_at_once, incremental
+        self._layers: dict[str, Layers] = {}
+        self._unsettled: list[Layers] = []  # of states that have something left to do after a freeze
+
     def _new_entries(self, name: str, kind: StateKind, expires: bool) -> MutableMapping[Any, Any]:
-        return RunningValues() if kind is StateKind.ENGINE and name == RUNNING_RESULT else {}
+        return RunningValues(self._copied_at_once) if kind is StateKind.ENGINE and name == RUNNING_RESULT else {}
 
     def _cleanup_of(self, table: Table, rules: TtlRules, size: int) -> Cleanup:
         return IncrementalCleanup(table.entries, table.form.sweep, size, rules.clock.time_ns, rules.ttl_ns)
 
+    def after_records(self, count: int) -> None:
+        super().after_records(count)
+        if self._unsettled:
+            self.between_batches()
+
+    def between_batches(self) -> None:
+        for layers in self._unsettled:
+            layers.after_batch()
+        self._unsettled = [layers for layers in self._unsettled if not layers.is_settled]
+
     def _keys_of(self, table: Table) -> Iterator[Any]:
         return iter(list(table.entries))
 
+    def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
+        frozen = self._frozen_tables()
+        return FrozenGroups(frozen) if in_pieces and self._incremental else frozen
+
     def _frozen(self, name: str, table: Table, groups_of_keys: GroupsOfKeys) -> FrozenTable:
-        entries, kind, dump = table.entries, table.kind, table.form.dump
+        entries, dump, keeps = table.entries, table.form.dump, table.keeps()
         if isinstance(entries, RunningValues) and (numbers := entries.freeze_table()) is not None:
             return FrozenNumbers(numbers, self._max_parallelism, self._groups)
-        frozen: Mapping[Any, Any]
-        if table.full_snapshot or not isinstance(entries, dict):
-            frozen = dict(table.keeps()(entries.items()))
-        else:
-            frozen = entries.copy()
-        if kind in (StateKind.LIST, StateKind.MAP):
-            frozen = {key: stored.copy() for key, stored in frozen.items()}
-        elif kind is StateKind.ENGINE:
-            frozen = settled(name, frozen)
-        elif kind is not StateKind.VALUE:  # a value is never changed, only replaced; a function may change what it has accumulated
-            frozen, dump = settled(name, {key: dump(stored) for key, stored in frozen.items()}), same
-        return FrozenEntries(frozen, dump, groups_of_keys, len(self._tables) + len(self._regions) > 1)
+
+        def pairs(of: Pairs) -> Pairs:
+            return ((key, dump(stored)) for key, stored in keeps(of))
+
+        frozen = self._freeze_entries(name, table)
+        private = partial(_private, name, table.form.private) if isinstance(frozen, View) and table.form.private is not None else None
+        return FrozenEntries(frozen, private, pairs, groups_of_keys, len(self._tables) + len(self._regions) > 1)
+
+    def _freeze_entries(self, name: str, table: Table) -> Mapping[Any, Any]:
+        entries = table.entries
+        if isinstance(entries, RunningValues):
+            return entries.freeze_entries()
+        if table.kind is StateKind.ENGINE:
+            return settled(name, entries.copy())
+        layers = self._layers.get(name)
+        if layers is None:
+            private = table.form.private
+            at_once = self._copied_at_once if private is None else self._copied_at_once // 8
+            layers = self._layers[name] = Layers(name, entries, partial(_rebind, table), private, at_once)
+        frozen = layers.freeze()
+        if not layers.is_settled and layers not in self._unsettled:
+            self._unsettled.append(layers)
+        return frozen
 
     @property
     def statistics(self) -> StateStatistics:
@@ -70,18 +110,34 @@ class HeapKeyedStateBackend(TableBackend):
             table.entries.clear()
 
     def close(self) -> None:
-        self._tables = {}
+        self._tables, self._layers, self._unsettled = {}, {}, []
 
 
-class FrozenNumbers:
+def _private(name: str, copy: Callable[[Any], Any], value: Any) -> Any:
+    """A copy of a value of the state; ProgramError if it cannot be copied."""
+    try:
+        return copy(value)
+    except Exception as error:
+        raise not_saved(name, error) from error
+
+
+def _rebind(table: Table, entries: Any) -> None:
+    """The entries of the table are in this dict from now on."""
+    table.entries = entries
+    for holder in (table.state, table.cleanup):
+        if isinstance(holder, (HeapState, IncrementalCleanup)):
+            holder.rebind(entries)
+
+
+class FrozenNumbers(FrozenTable):
     """A FrozenTable: a table of numbers. Only the group that is being written is made of objects."""
 
-    def __init__(self, numbers: Callable[[int], NumbersByGroup], max_parallelism: int, groups: range) -> None:
+    def __init__(self, numbers: Callable[[int, Turns], NumbersByGroup], max_parallelism: int, groups: range) -> None:
         self._numbers, self._max_parallelism, self._groups = numbers, max_parallelism, groups
         self._by_group: NumbersByGroup | None = None
 
-    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
+    def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
         if self._by_group is None:
-            self._by_group = self._numbers(self._max_parallelism)
+            self._by_group = self._numbers(self._max_parallelism, turns)
             refuse_strays(self._by_group.groups, self._groups)
-        return self._by_group.entries(group)
+        return self._by_group.entries(group, turns)

@@ -27,8 +27,12 @@ class HeapState(State):
     __slots__ = ("_current", "_entries", "_get")
 
     def __init__(self, entries: Entries, current: CurrentKey) -> None:
-        self._entries, self._current = entries, current
-        self._get = entries.get
+        self._current = current
+        self.rebind(entries)
+
+    def rebind(self, entries: Entries) -> None:
+        """From now on it reads and writes this dict."""
+        self._entries, self._get = entries, entries.get
 
     def clear(self) -> None:
         self._entries.pop(self._current.key, None)
@@ -44,6 +48,11 @@ def heap_value_state(entries: Entries, current: CurrentKey) -> ValueState[Any]:
 
     class HeapValueState(HeapState, ValueState[Any]):
         __slots__ = ()
+
+        def rebind(self, new: Entries) -> None:
+            nonlocal entries, look_up
+            entries, look_up = new, new.get
+            super().rebind(new)
 
         def value(self) -> Any:
             found = look_up(current.key)
@@ -69,6 +78,11 @@ def heap_reducing_state(entries: Entries, current: CurrentKey, reduce: Callable[
 
     class HeapReducingState(HeapState, ReducingState[Any]):
         __slots__ = ()
+
+        def rebind(self, new: Entries) -> None:
+            nonlocal entries, look_up
+            entries, look_up = new, new.get
+            super().rebind(new)
 
         def get(self) -> Any:
             found = look_up(current.key)
@@ -151,6 +165,11 @@ def heap_map_state(entries: Entries, current: CurrentKey) -> MapState[Any, Any]:
 
     class HeapMapState(HeapState, MapState[Any, Any]):
         __slots__ = ()
+
+        def rebind(self, new: Entries) -> None:
+            nonlocal entries, look_up
+            entries, look_up = new, new.get
+            super().rebind(new)
 
         def get(self, key: Any) -> Any:
             if type(key) is not usual_key:

@@ -9,14 +9,13 @@ Free places hold a number that is no key, the mark. If the mark comes as a key, 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from flinkpy.core.keys import int64_hashes
 from flinkpy.state.heap.batch_view import ABSENT, BatchView
+from flinkpy.state.heap.frozen_numbers import Freezing, FrozenArray, FrozenNumberTable
 
 _WORD = (1 << 64) - 1
 _SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xD1342543DE82EF95  # odd, without a pattern of bits; the first spreads neighbouring numbers evenly
@@ -42,12 +41,14 @@ class NumberTable:
     """
 
     smallest: ClassVar[int] = 1 << 10  # places of an empty table
+    copied_at_once: ClassVar[int] = 1 << 17  # cells, up to which a freeze copies them
     few: ClassVar[int] = 32  # keys, up to which they are looked up one by one: a call of numpy costs as much as one of them
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self._dtype = np.dtype(np.int64 if kind is int else np.float64)
         self._mark, self._mixed, self._count = _FIRST_MARK, False, 0
+        self._freezing = Freezing()
         self._make_room(self.smallest)
 
     def __len__(self) -> int:
@@ -71,6 +72,8 @@ class NumberTable:
         if self._cells.item(cell) != key:
             self.store({key: number})
         else:
+            if self._freezing:
+                self._freezing.keep(np.array([cell >> 1]))
             self._numbers[cell + 1] = number
 
     def _cell_of(self, key: int) -> int:
@@ -120,6 +123,8 @@ class NumberTable:
         if view.new:
             self._insert(view.keys, numbers, view.cells, view.new)
         else:
+            if self._freezing:
+                self._freezing.keep(view.cells >> 1)
             self._cells[view.cells + 1] = numbers
 
     def store(self, entries: Mapping[int, Any]) -> None:
@@ -184,6 +189,8 @@ class NumberTable:
                 self._rebuild(len(self._cells) // 2)
                 at = self._search(keys)
             cells = self._cells
+            if self._freezing:
+                self._freezing.keep(at >> 1)
             cells[at] = keys
             got = cells.take(at) == keys
             if got.all():
@@ -196,6 +203,7 @@ class NumberTable:
     def _rebuild(self, places: int) -> None:
         """Moves everything into so many places. Places are nearly in the order of hashes, so what lies close together goes close together."""
         old = self._cells
+        self._freezing.leave()
         self._make_room(places)
         for start in range(0, len(old), 2 * _CHUNK):
             self._move(old[start : start + 2 * _CHUNK])
@@ -206,6 +214,9 @@ class NumberTable:
         So growing never needs more than what it leads to. What went around the end into the first places moves with these. A key stands at most a
         longest search behind its place. That is less than half a part, so what is put back never lies behind places that are still to be moved.
         """
+        if self._freezing:
+            self._rebuild(places)
+            return
         before = len(self._cells)
         del self._numbers  # resizing in place needs the only reference to the cells
         self._cells.resize(2 * places, refcheck=False)
@@ -230,6 +241,9 @@ class NumberTable:
         return keys[taken], cells[1::2][taken]
 
     def _choose_mark(self, wanted: Any) -> None:
+        if self._freezing:
+            self._freezing.leave()
+            self._see(self._cells.copy())
         held, mark = self._cells[::2], self._mark
         while mark == self._mark or mark in wanted or mark in held:
             mark = ((mark + (1 << 63)) * _MIX + 1 & _WORD) - (1 << 63)
@@ -244,21 +258,13 @@ class NumberTable:
             keys, numbers = self._taken(self._cells[start : start + 2 * _CHUNK])
             yield from zip(keys.tolist(), numbers.view(self._dtype).tolist())
 
-    def copy(self) -> NumberTable:
-        """The table as it is now."""
-        copied = copy.copy(self)
-        copied._see(self._cells.copy())
-        return copied
+    # -- frozen entries --------------------------------------------------------------------------------------------------------
 
-    def by_group(self, max_parallelism: int, key_at: int) -> NumbersByGroup:
-        """Its entries by key group, for a snapshot. The table must not change while they are read."""
-        taken = (self._cells[::2] != self._mark).nonzero()[0] << 1
-        groups = np.empty(len(taken), dtype=np.uint16)  # few bits, which are sorted quickly
-        for start in range(0, len(taken), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            groups[part] = int64_hashes(self._cells.take(taken[part])) % np.uint64(max_parallelism)
-        in_order = taken[groups.argsort(kind="stable")]
-        return NumbersByGroup(self._cells, self._numbers, in_order, np.bincount(groups, minlength=max_parallelism), key_at)
+    def freeze(self) -> FrozenNumberTable:
+        """The entries as they are now."""
+        pairs = self._cells.reshape(-1, 2)
+        is_small = len(self._cells) <= self.copied_at_once
+        return FrozenNumberTable(FrozenArray(pairs.copy()) if is_small else self._freezing.freeze(pairs), self._dtype, self._mark)
 
 
 def _without_repeats(wanted: Any) -> tuple[Any, list[int]]:
@@ -271,22 +277,3 @@ def _without_repeats(wanted: Any) -> tuple[Any, list[int]]:
     places = np.empty(len(wanted), dtype=np.int64)
     places[order] = is_first.cumsum() - 1
     return in_order[is_first], places.tolist()
-
-
-class NumbersByGroup:
-    """The entries of a table by key group: keys with their pairs, which have the key at ``key_at``. Only the group being read is made of objects."""
-
-    def __init__(self, cells: Any, numbers: Any, order: Any, counts: Any, key_at: int) -> None:
-        self._cells, self._numbers, self._order, self._key_at = cells, numbers, order, key_at
-        self._ends, self._counts = counts.cumsum().tolist(), counts.tolist()
-
-    @property
-    def groups(self) -> list[int]:
-        """Those that have a pair."""
-        return [group for group, count in enumerate(self._counts) if count]
-
-    def entries(self, group: int) -> list[tuple[int, tuple[Any, Any]]]:
-        """The entries of a group."""
-        at = self._order[self._ends[group] - self._counts[group] : self._ends[group]]
-        keys, numbers = self._cells.take(at).tolist(), self._numbers.take(at + 1).tolist()
-        return list(zip(keys, zip(numbers, keys) if self._key_at else zip(keys, numbers)))

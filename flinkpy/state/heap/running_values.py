@@ -16,10 +16,15 @@ from itertools import chain, islice
 from operator import countOf
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from flinkpy.core.clock import Turns
+from flinkpy.core.mutability import private_copy
 from flinkpy.state.heap.batch_view import BatchView
+from flinkpy.state.heap.layers import Layers
+from flinkpy.state.isolation import settled
 
 if TYPE_CHECKING:  # it imports numpy
-    from flinkpy.state.heap.number_table import NumbersByGroup, NumberTable
+    from flinkpy.state.heap.frozen_numbers import NumbersByGroup
+    from flinkpy.state.heap.number_table import NumberTable
 
 RUNNING_RESULT = "_running result"  # the name of the state that is RunningValues
 
@@ -37,11 +42,19 @@ class RunningValues(MutableMapping[Any, Any]):
 
     threshold: ClassVar[int] = 1 << 15  # keys, up to which it is a dict
 
-    def __init__(self) -> None:
-        self._dict: dict[Any, Any] = {}
+    def __init__(self, copied_at_once: int = 1 << 15) -> None:
+        self._copied_at_once = copied_at_once
+        self._set_dict({})
         self._table: NumberTable | None = None
         self._key_at: int | None = 0
         self._limit: float = self.threshold
+
+    def _set_dict(self, entries: dict[Any, Any]) -> None:
+        self._dict = entries
+        self._layers = Layers(RUNNING_RESULT, entries, self._rebind, private_copy, 0)
+
+    def _rebind(self, entries: dict[Any, Any]) -> None:
+        self._dict = entries
 
     def allow_table(self, key_at: int | None) -> None:
         """Allows a table of pairs that have their key at position ``key_at``; with None it stays a dict."""
@@ -54,8 +67,11 @@ class RunningValues(MutableMapping[Any, Any]):
 
     def plain(self) -> dict[Any, Any] | None:
         """The dict itself, to read and write until the next call; None if it is a table."""
-        if self._table is None and len(self._dict) > self._limit:
-            self._become_table()
+        if self._table is None:
+            if not self._layers.is_settled:
+                self._layers.after_batch()
+            elif len(self._dict) > self._limit:
+                self._become_table()
         return self._dict if self._table is None else None
 
     def view_batch(self, keys: Sequence[Any]) -> BatchView | None:
@@ -82,12 +98,18 @@ class RunningValues(MutableMapping[Any, Any]):
         entries = view.entries()
         self._store(dict(zip(entries, self._pairs(entries, entries.values()))))
 
-    def freeze_table(self) -> Callable[[int], NumbersByGroup] | None:
+    def freeze_table(self) -> Callable[[int, Turns], NumbersByGroup] | None:
         """The entries of the table as they are now, by key group for a max parallelism; None if it is a dict."""
         if self._table is None:
             return None
-        frozen, key_at = self._table.copy(), self._key_at or 0
-        return lambda max_parallelism: frozen.by_group(max_parallelism, key_at)
+        frozen, key_at = self._table.freeze(), self._key_at or 0
+        return lambda max_parallelism, turns: frozen.by_group(max_parallelism, key_at, turns)
+
+    def freeze_entries(self) -> Mapping[Any, Any]:
+        """The entries of the dict as they are now."""
+        if self._layers.is_settled and len(self._dict) <= self._copied_at_once:
+            return settled(RUNNING_RESULT, self._dict.copy())
+        return self._layers.freeze()
 
     # -- dict or table -------------------------------------------------------------------------------------------------------
 
@@ -105,12 +127,13 @@ class RunningValues(MutableMapping[Any, Any]):
                 table.store(numbers)
             except OverflowError:
                 return
-            self._table, self._dict = table, {}
+            self._table = table
+            self._set_dict({})
 
     def become_dict(self) -> None:
         """Makes it a dict until it is emptied, or a table is allowed again."""
         if self._table is not None:
-            self._dict = dict(self._items())
+            self._set_dict(dict(self._items()))
             self._table, self._limit = None, sys.maxsize
 
     def _store(self, entries: dict[Any, Any]) -> None:

@@ -2,6 +2,10 @@
 
 Nothing in it outlives the process, as what has to survive is in snapshots. So there is no write-ahead log and no compression. A crash leaves at
 most a folder behind, which the next process that uses the same parent folder removes.
+
+With incremental checkpoints, copies of its files are what survives. A file never changes, so a copy is a hard link until it is written elsewhere.
+Then files are merged by size (universal compaction): the large ones, which most checkpoints have in common, are rewritten seldom. Merging by level
+would rewrite them after every fourth checkpoint.
 """
 
 from __future__ import annotations
@@ -9,12 +13,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import state as options
+from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.by_value import StreamPickler, define
 from flinkpy.state.rocksdb.folders import OwnFolder
 
 if TYPE_CHECKING:
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
 MISSING_PACKAGE = "the rocksdb state backend needs a package that is not installed: pip install 'flinkpy[rocksdb]'"
 _BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
+_RUNS = 8  # sorted files that are merged: the more, the fewer bytes are written again, and the more files a read may have to ask
+_LARGEST_MANIFEST = 1 << 20  # bytes; each checkpoint has a copy
 _turns = itertools.count()
 
 
@@ -33,13 +41,15 @@ class RocksDBConfig:
     directory: str | None = None
     block_cache: int = 64 << 20
     write_buffer: int = 64 << 20
+    incremental: bool = False  # whether its files are what checkpoints consist of
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RocksDBConfig:
         """If several folders are configured, each database of this process takes the next one."""
         named = options.folders(read(values, options.ROCKSDB_DIRECTORY)) or list(spill_folders(values)[:1])
         directory = named[next(_turns) % len(named)] if named else None
-        return RocksDBConfig(directory, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER))
+        return RocksDBConfig(directory, read(values, options.ROCKSDB_BLOCK_CACHE), read(values, options.ROCKSDB_WRITE_BUFFER),
+                             read(values, CHECKPOINT_INCREMENTAL))
 
 
 def require_rocksdb() -> None:
@@ -51,15 +61,23 @@ def require_rocksdb() -> None:
 
 
 class RocksDBStore:
-    """Bytes to bytes, in the order of the keys."""
+    """Bytes to bytes, in the order of the keys. A new database, or the one in ``folder``, whose pickles need the classes of ``definitions``.
 
-    def __init__(self, config: RocksDBConfig) -> None:
+    A simulation sets ``merges_in_background`` to False. Then files are merged when they are frozen, so a run can be repeated.
+    """
+
+    merges_in_background: ClassVar[bool] = True
+
+    def __init__(self, config: RocksDBConfig, folder: OwnFolder | None = None, definitions: Mapping[str, bytes] | None = None) -> None:
         require_rocksdb()
         from rocksdict import Rdict, WriteOptions
 
         self._unlogged = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, its stub says a method
-        self._folder = OwnFolder(config.directory)
+        self._config, self._folder = config, folder or OwnFolder(config.directory)
+        self.definitions = dict(definitions or {})
+        self._classes = define(self.definitions)
+        self.by_value = StreamPickler(only_here=True, definitions=self.definitions if config.incremental else None)
         try:
             self._db: Rdict | None = Rdict(self._folder.database, _database_options(config))
         except BaseException:
@@ -85,11 +103,57 @@ class RocksDBStore:
         if self._db is not None and len(batch):
             self._db.write(batch, self._unlogged)
 
+    def frozen_files(self) -> OwnFolder:
+        """A folder with the files of the database as it is now. They are hard links, but for what was in memory, which is written now."""
+        from rocksdict import Checkpoint
+
+        assert self._db is not None
+        if not self.merges_in_background and len(self._db.live_files()) >= _RUNS:
+            self._db.compact_range(None, None)
+        folder = OwnFolder(self._config.directory)
+        try:
+            Checkpoint(self._db).create_checkpoint(folder.database)
+        except BaseException:
+            folder.remove()
+            raise
+        return folder
+
+    def delete_range(self, begin: bytes, end: bytes) -> None:
+        """All entries from ``begin`` on and before ``end``."""
+        assert self._db is not None
+        if begin < end:
+            self._db.delete_range(begin, end, self._unlogged)
+
+    def ingest(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        """Takes entries in that come in the order of their keys, as one file. None of the keys is there yet."""
+        from rocksdict import IngestExternalFileOptions, SstFileWriter
+
+        assert self._db is not None
+        file, writer, is_empty = str(self._folder.path / "ingested.sst"), SstFileWriter(_database_options(self._config)), True
+        writer.open(file)
+        for key, data in entries:
+            writer[key], is_empty = data, False
+        if not is_empty:  # a file without entries is refused
+            writer.finish()
+            moved = IngestExternalFileOptions()
+            moved.set_move_files(True)
+            self._db.ingest_external_file([file], moved)
+
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """All entries with the prefix at the time of the call, in order, beginning at ``start``."""
         assert self._db is not None
         entries: Any = self._db.items(from_key=max(prefix, start))
         return _while_prefixed(entries, prefix)
+
+    def scan_range(self, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """All entries from ``begin`` on and before ``end``, in order."""
+        from rocksdict import ReadOptions
+
+        assert self._db is not None
+        limited = ReadOptions()
+        limited.set_iterate_upper_bound(end)
+        entries: Any = self._db.items(from_key=begin, read_opt=limited)
+        return iter(entries)
 
     def last_before(self, key: bytes) -> bytes | None:
         """The last key before this one."""
@@ -115,7 +179,7 @@ def _while_prefixed(entries: Iterator[tuple[bytes, bytes]], prefix: bytes) -> It
 
 
 def _database_options(config: RocksDBConfig) -> Any:
-    from rocksdict import BlockBasedOptions, Cache, DBCompressionType, Options
+    from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options
 
     blocks = BlockBasedOptions()
     blocks.set_bloom_filter(10, False)
@@ -128,4 +192,9 @@ def _database_options(config: RocksDBConfig) -> Any:
     chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
     chosen.set_compression_type(DBCompressionType.none())
     chosen.set_keep_log_file_num(_KEEP_LOGS)
+    chosen.set_disable_auto_compactions(not RocksDBStore.merges_in_background)
+    if config.incremental:
+        chosen.set_compaction_style(DBCompactionStyle.universal())
+        chosen.set_level_zero_file_num_compaction_trigger(_RUNS)
+        chosen.set_max_manifest_file_size(_LARGEST_MANIFEST)
     return chosen

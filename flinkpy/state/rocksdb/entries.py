@@ -21,6 +21,7 @@ class Entries(MutableMapping[Any, Any]):
     """What the mappings of values, maps and lists share."""
 
     slots: Slots
+    next_number = 0  # of the next slot, where slots are numbered
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
         """The (key, stored) pairs of all keys at the time of the call."""
@@ -153,10 +154,11 @@ class ElementEntries(Entries):
         key: Any = _MISSING
         elements: list[tuple[Any, Any]] = []
         for (of_key, sub), value in self.slots.decoded(places):
-            if key is not _MISSING and of_key is not key and of_key != key:  # NaN is the one NAN, which does not equal itself
+            if key is _MISSING:
+                key = of_key
+            elif of_key is not key and of_key != key:  # NaN is the one NAN, which does not equal itself
                 yield key, self.gathered(elements)
-                elements = []
-            key = of_key
+                key, elements = of_key, []
             elements.append((sub, value))
         if elements:
             yield key, self.gathered(elements)
@@ -187,7 +189,7 @@ class ListEntries(ElementEntries):
     def __init__(self, store: RocksDBStore, number: int, max_parallelism: int, name: str, expires: bool) -> None:
         self.layout = ListLayout(number, max_parallelism)
         self.slots = Slots(store, self.layout, name, expires)
-        self._next = 0
+        self.next_number = 0
 
     def gathered(self, elements: Iterable[tuple[Any, Any]]) -> list[Any]:
         return [value for _, value in elements]
@@ -199,8 +201,8 @@ class ListEntries(ElementEntries):
     def extend(self, key: Any, stored: Iterable[Any]) -> None:
         """Appends to the key's list without reading it."""
         for value in stored:
-            self.slots.put((key, self._next), value)
-            self._next += 1
+            self.slots.put((key, self.next_number), value)
+            self.next_number += 1
 
     def add_new(self, key: Any, stored: Iterable[Any]) -> None:
         self.extend(key, stored)

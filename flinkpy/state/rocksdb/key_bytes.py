@@ -24,7 +24,6 @@ from flinkpy.core.program import code
 _INT64 = struct.Struct(">cq")
 _LENGTH = 4  # bytes that say how long what follows is
 
-
 def encode_key(key: Any) -> bytes:
     """The bytes of a key.
 
@@ -78,6 +77,23 @@ def decode_key(data: bytes) -> Any:
         item, end = unsized(rest, end)
         items.append(decode_key(item))
     return tuple(items)
+
+
+def may_differ_elsewhere(data: bytes) -> bool:
+    """Whether the key with these bytes has, or is, a pickle. In another process an equal key may have other bytes, so it cannot be found there.
+
+    >>> import array
+    >>> may_differ_elsewhere(encode_key(("a", 1.5))), may_differ_elsewhere(encode_key(("a", array.array("b"))))
+    (False, True)
+    """
+    kind, rest, end = data[:1], data[1:], 0
+    if kind in (b"e", b"r", b"c"):
+        return may_differ_elsewhere(rest)
+    while kind in (b"t", b"f") and end < len(rest):
+        item, end = unsized(rest, end)
+        if may_differ_elsewhere(item):
+            return True
+    return kind == b"p"
 
 
 def _encode_int(key: int) -> bytes:
@@ -149,5 +165,5 @@ def _pickled(key: Any) -> bytes:
     try:
         pickler.dump(key)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return code.dumps(key, "a key of state")
+        return code.dumps_state(key, "a key of state")
     return file.getvalue()

@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.core.keys import key_group
-from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain, sized, unsized
+from flinkpy.state.rocksdb.key_bytes import decode_key, encode_key, is_plain, may_differ_elsewhere, sized, unsized
 
-STATE, HEAD = 2, 4  # bytes of the state, and of state and group
+STATE, GROUP = 2, 2  # bytes of each
+HEAD = STATE + GROUP
 _SEQUENCE = 8
 
 
@@ -39,6 +40,10 @@ class KeyLayout:
         """Whether ``slot`` can be decoded from its place alone."""
         return is_plain(slot)
 
+    def may_differ_elsewhere(self, place: bytes) -> bool:
+        """Whether the slot may have another place in another process. Keys of records never have: they could not be partitioned."""
+        return False
+
     def slot(self, place: bytes) -> Any:
         return decode_key(place[HEAD:])
 
@@ -56,6 +61,9 @@ class MapLayout(KeyLayout):
     def is_plain(self, slot: tuple[Any, Any]) -> bool:
         return is_plain(slot[0]) and is_plain(slot[1])
 
+    def may_differ_elsewhere(self, place: bytes) -> bool:
+        return may_differ_elsewhere(place[unsized(place, HEAD)[1] :])
+
     def slot(self, place: bytes) -> tuple[Any, Any]:
         key, end = unsized(place, HEAD)
         return decode_key(key), self.decode_sub(place[end:])
@@ -71,6 +79,9 @@ class ListLayout(MapLayout):
     """One slot per element of the key's list; the slot is (key, number)."""
 
     read_one_by_one = False
+
+    def may_differ_elsewhere(self, place: bytes) -> bool:
+        return False
 
     def encode_sub(self, sub: int) -> bytes:
         return sub.to_bytes(_SEQUENCE, "big")

@@ -2,22 +2,28 @@
 
 It has the same rules and snapshots as the heap backend, so a job can be saved with one and restored with the other. The database is opened with
 the first state, in a folder that ``close`` deletes. Read on in ``rocksdb_states`` (what the program calls), ``entries`` (a state as a mapping),
-``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``.
+``slot_cache`` (what is cached), ``layout`` (where a slot is in the database) and ``database``; for incremental checkpoints in
+``frozen_database`` (its files as pieces of a checkpoint) and ``prepared_database`` (a database made of such pieces).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from flinkpy.core.clock import Clock
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
-from flinkpy.state.frozen_tables import FrozenTable, GroupsOfKeys, refuse_strays
+from flinkpy.state.frozen_tables import FrozenTable, FrozenTables, GroupsOfKeys, parts_of, refuse_strays
+from flinkpy.state.keyed_pieces import FrozenGroups
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
+from flinkpy.state.rocksdb.folders import OwnFolder
+from flinkpy.state.rocksdb.frozen_database import Contents, FrozenDatabase, SavedTable
 from flinkpy.state.rocksdb.layout import HEAD, STATE
+from flinkpy.state.rocksdb.prepared_database import PreparedDatabase, open_database
 from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBAggregatingState,
     RocksDBListState,
@@ -27,6 +33,7 @@ from flinkpy.state.rocksdb.rocksdb_states import (
     RocksDBTtlMapState,
     RocksDBValueState,
 )
+from flinkpy.state.saved_state import FrozenKeyedState, PreparedPieces
 from flinkpy.state.table_backend import Pairs, Table, TableBackend
 from flinkpy.state.ttl.incremental_cleanup import Cleanup
 from flinkpy.state.ttl.ttl_states import TtlAggregatingState, TtlReducingState, TtlRules, ttl_value_state
@@ -76,6 +83,37 @@ class RocksDBKeyedStateBackend(TableBackend):
         places = entries.slots.places(entries.slots.layout.prefix)
         return FrozenPlaces(places, lambda found: keeps(entries.pairs_at(found)), table.form.dump)
 
+    def freeze(self, in_pieces: bool = False) -> FrozenKeyedState:
+        if not (in_pieces and self._config.incremental and self._opened is not None):
+            return super().freeze()
+        for table in self._tables.values():
+            self._refuse_strays(table)
+        if any(table.entries.slots.is_only_here for table in self._tables.values()):  # since the cache was written, it is known
+            return FrozenGroups(self._frozen_tables())
+        regions = FrozenTables(self._max_parallelism, self._groups, self._frozen_regions(GroupsOfKeys(self._max_parallelism, self._groups)))
+        whole = partial(whole_snapshot, max_parallelism=self._max_parallelism, groups=self._groups, config=self._config)
+        return FrozenDatabase(self._opened.frozen_files(), self._contents(self._opened), regions, whole)
+
+    def _contents(self, store: RocksDBStore) -> Contents:
+        tables = {}
+        for name, table in self._tables.items():
+            slots = table.entries.slots
+            number = int.from_bytes(slots.layout.prefix, "big")
+            tables[name] = SavedTable(number, table.meta, table.entries.next_number, slots.forms_differ)
+        return Contents(self._max_parallelism, self._groups, tables, dict(store.definitions))
+
+    def restore_pieces(self, prepared: PreparedPieces) -> None:
+        if not isinstance(prepared, PreparedDatabase) or self._opened is not None:
+            super().restore_pieces(prepared)
+            return
+        self._opened = prepared.store
+        self._made = max((saved.number for saved in prepared.tables.values()), default=0)
+        for name, saved in prepared.tables.items():
+            kind = StateKind(saved.meta.kind)
+            entries = entries_of(kind, prepared.store, saved.number, self._max_parallelism, name, saved.meta.expires)
+            entries.next_number, entries.slots.forms_differ = saved.next_number, saved.forms_differ
+            self._tables[name] = Table(kind, saved.meta, entries)
+
     def _refuse_strays(self, table: Table) -> None:
         """Checks that all key groups are this subtask's. The first and the last key are enough to see it."""
         slots = table.entries.slots
@@ -97,7 +135,26 @@ class RocksDBKeyedStateBackend(TableBackend):
             self._opened = None
 
 
-class FrozenPlaces:
+def whole_snapshot(
+    folder: OwnFolder, contents: Contents, regions: bytes, max_parallelism: int, groups: range, config: RocksDBConfig,
+) -> bytes:
+    """One snapshot, which any backend can restore, of a database in a folder, which is removed, and of what was held in other forms."""
+    return merged_snapshot(open_database(folder, contents, config), regions, max_parallelism, groups, config)
+
+
+def merged_snapshot(prepared: PreparedDatabase, regions: bytes | None, max_parallelism: int, groups: range, config: RocksDBConfig) -> bytes:
+    """The same of a database that is open, which is closed."""
+    backend = RocksDBKeyedStateBackend(max_parallelism, groups, SYSTEM_CLOCK, config)
+    try:
+        backend.restore_pieces(prepared)
+        if regions is not None:
+            backend.restore(regions)
+        return backend.freeze().write()
+    finally:
+        backend.close()
+
+
+class FrozenPlaces(FrozenTable):
     """A FrozenTable: what was in the database, read while it is written."""
 
     def __init__(
@@ -107,9 +164,11 @@ class FrozenPlaces:
         self._places, self._pairs_at, self._dump = places, pairs_at, dump
         self._next = next(places, None)
 
-    def pairs_of(self, group: int) -> list[tuple[Any, Any]]:
-        dump = self._dump
-        return [(key, dump(stored)) for key, stored in self._pairs_at(self._within(group))]
+    def pairs_of(self, group: int, turns: Turns) -> list[tuple[Any, Any]]:
+        dump, found = self._dump, list[tuple[Any, Any]]()
+        for part in parts_of(self._pairs_at(self._within(group)), turns):
+            found += [(key, dump(stored)) for key, stored in part]
+        return found
 
     def _within(self, group: int) -> Iterator[tuple[bytes, bytes]]:
         found = self._next

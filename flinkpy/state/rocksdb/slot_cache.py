@@ -63,7 +63,7 @@ class Slots:
 
     def __init__(self, store: RocksDBStore, layout: KeyLayout, name: str, expires: bool) -> None:
         self._store, self.layout = store, layout
-        self._by_value = StreamPickler(only_here=True)
+        self._by_value = store.by_value
         self._encode = partial(_encode_stamped if expires else encode_value, by_value=self._by_value, what=f"the state of {name!r}")
         self._decode: Callable[[bytes], Any] = _decode_stamped if expires else decode_value
         self._is_light: Callable[[Any], bool] = _is_light_inside if expires else _is_light
@@ -73,7 +73,8 @@ class Slots:
         self._old_places: dict[Any, bytes] = {}
         self._dirty: set[Any] = set()
         self._new: set[Any] = set()  # the dirty slots that did not exist when they were put
-        self._forms_differ = False  # whether a slot is, or was, not plain: 1.0 and True are the same slot as 1
+        self.forms_differ = False  # whether a slot is, or was, not plain: 1.0 and True are the same slot as 1
+        self.is_only_here = False  # whether a slot is, or was, in a place that may be another one in another process
         self._bytes = 0  # of the young one
 
     def get(self, slot: Any, default: Any = None) -> Any:
@@ -183,8 +184,10 @@ class Slots:
             return None
         payload = stored.data if type(stored) is Packed else self._encode(stored)
         plain = self.layout.is_plain(slot)
-        self._forms_differ |= not plain
-        if self._forms_differ and self.layout.read_one_by_one and slot not in self._new:
+        self.forms_differ |= not plain
+        if not plain and not self.is_only_here:
+            self.is_only_here = self.layout.may_differ_elsewhere(place)
+        if self.forms_differ and self.layout.read_one_by_one and slot not in self._new:
             before: bytes | None = self._store.get(place)
             if before is not None:
                 return before[: len(before) - len(_payload(before))] + payload

@@ -34,7 +34,7 @@ def pickled(value: Any, what: str, by_value: StreamPickler) -> bytes:
     try:
         return by_value.dumps(value)
     except _PICKLE_TROUBLE:
-        return code.dumps(value, what)
+        return code.dumps_state(value, what)
 
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from flinkpy.state.heap.overlay import at_most
 from flinkpy.state.stored_forms import NEVER, Swept
 
 AT_ONCE = 64
@@ -52,11 +53,15 @@ class IncrementalCleanup:
         self._round: list[Any] = []
         self._earliest = self.quiet_until = self._due = self.looked_at = self.removed = 0
 
+    def rebind(self, entries: dict[Any, Any]) -> None:
+        """The entries are in this dict from now on."""
+        self._entries = entries
+
     def step(self, accesses: int = 1) -> None:
         """Reports so many accesses."""
         self._due += self._size * accesses
         if self._due >= AT_ONCE:
-            self._run(min(self._due, len(self._round) + len(self._entries)))  # at most the rest of this round and all of the next
+            self._run(min(self._due, len(self._round) + at_most(self._entries)))  # at most the rest of this round and all of the next
             self._due = 0
 
     def _run(self, due: int) -> None:

@@ -92,6 +92,11 @@ def ttl_value_state(entries: Entries, current: CurrentKey, rules: TtlRules, clea
     class TtlValueState(TtlState, ValueState[Any]):
         __slots__ = ()
 
+        def rebind(self, new: Entries) -> None:
+            nonlocal entries, look_up
+            entries, look_up = new, new.get
+            super().rebind(new)
+
         def value(self) -> Any:
             key, now = current.key, current.now_ns
             if now is None:

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, JobDetails, JobResult
 from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.job_store import Inheritance, JobStore
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
-from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer
+from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer, RpcInvocation
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
 from flinkpy.actors.rpc.simulated.network_port import SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
+from flinkpy.cluster.take_over import TakeOver, with_checkpoint_folder
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, FencingToken, IdFactory, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
+from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.testing.simulation.checkpoint_oracle import CheckpointOracle
 from flinkpy.testing.simulation.cluster_files import ClusterFiles
 from flinkpy.testing.simulation.data_plane import DataPlane
+from flinkpy.testing.simulation.scenario import Partition
 from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
 from flinkpy.testing.simulation.stream_surroundings import Streams
+from flinkpy.testing.simulation.watched_runner import WatchedRunner
 
 T = TypeVar("T")
 
+
+class Machines(Protocol):
+    """Makes what runs the tasks of each TaskExecutor (``flinkpy.testing.simulation.machine``)."""
+
+    def runner_of(self, process: SimulatedRpcService, stores: Callable[[str], FileStore]) -> WatchedRunner: ...
+
+
+HIGH_AVAILABILITY = HighAvailability("simulated://store", "cluster")
+TERM_BEGINS_S = 600.0
+ECHO_S = 3.0  # how late an echo comes at most
 DISPATCHER, RESOURCE_MANAGER, CLIENT = "dispatcher", "resourcemanager", "client"
 
 
@@ -39,13 +56,14 @@ class WatchedNetwork(SimulatedNetwork):
 
     def __init__(self, seed: int, faults: FaultPlan, config: RpcConfig) -> None:
         super().__init__(seed, faults, config=config)
-        self.touched: dict[Place, None] = {}
+        self.touched: dict[SimulatedHost, None] = {}
         self.bugs: list[BaseException] = []
+        self.echoes = 0.0  # how likely it is that what a task has said comes once more, long after
         # For tests: True loses the message
         self.swallow: Callable[[str, str, Message], bool] = lambda source, target, message: False
 
     def run_at(self, place: Place | None, action: Callable[[], object]) -> None:
-        if place is not None:
+        if type(place) is SimulatedHost:
             self.touched[place] = None
         super().run_at(place, action)
 
@@ -53,12 +71,21 @@ class WatchedNetwork(SimulatedNetwork):
         """Sends the message. Keeps an answer that reports a bug, since its receiver may not wait for it any more."""
         if isinstance(message, RpcAnswer) and isinstance(message.error, (EngineError, RemoteError)):
             self.bugs.append(message.error)
-        if not self.swallow(source.process, process, message):
-            super().send(source, process, message)
+        if self.swallow(source.process, process, message):
+            return
+        super().send(source, process, message)
+        if self.echoes and isinstance(message, RpcInvocation) and message.method == "send_operator_events":
+            self._echo(source, process, message)
+
+    def _echo(self, source: SimulatedProcess, process: str, message: Message) -> None:
+        target = self._processes.get(process)
+        if target is not None and self.random.random() < self.echoes:
+            arrive = partial(self._arrive, source.process, target, message)
+            self.schedule(ECHO_S * self.random.random(), arrive, f"{source.process}>{process} echo", target)
 
     def touched_hosts(self) -> list[SimulatedHost]:
         """Returns the endpoints in which the last event ran, if they still exist, and forgets them."""
-        hosts = [place for place in self.touched if isinstance(place, SimulatedHost) and place.alive]
+        hosts = [host for host in self.touched if host.alive]
         self.touched.clear()
         return hosts
 
@@ -69,7 +96,7 @@ class SimulatedWorker:
 
     service: SimulatedRpcService
     executor: TaskExecutor
-    runner: SimulatedTaskRunner
+    runner: WatchedRunner
     slots: int
     on_failure: Callable[[str], None] | None  # the driver's callback, for workers it started
 
@@ -140,9 +167,11 @@ class SimulatedCluster:
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
         max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0, told_late_s: float = 0.0,
-        failing_files: float = 0.0,
+        failing_files: float = 0.0, machines: Machines | None = None, masters_come_back: bool = False,
     ) -> None:
+        """With ``machines``, TaskExecutors run real tasks on them, and stand-ins for tasks otherwise."""
         self.network = WatchedNetwork(seed, faults, rpc_config)
+        self._machines = machines
         self.files = ClusterFiles(self.network.random, failing_files)
         self.oracle = CheckpointOracle(self.files, self._runs_tasks_of)
         self._streams = Streams(DataPlane(self.network), self.files, self.oracle)
@@ -153,29 +182,64 @@ class SimulatedCluster:
         self.managing, self.dispatching = StandaloneLeadership(ids), StandaloneLeadership(ids)
         self.workers: dict[ResourceId, SimulatedWorker] = {}
         self.job_masters: dict[JobId, JobMaster] = {}
-        self.resource_manager = self._start_resource_manager()
-        self.dispatcher = Dispatcher(
-            self.network.service(DISPATCHER), self._make_job_master, self.managing.retrieval(), election=self.dispatching)
-        self.dispatcher.start()
+        self.terms = 0
+        self._store: JobStore | None = None
+        if masters_come_back:
+            self._begin_term()
+            self.network.run_until(lambda: self.terms == 1, TERM_BEGINS_S)
+        else:
+            self.resource_manager = self._start_resource_manager()
+            self._start_dispatcher(self.network.service(DISPATCHER), None)
 
     # -- masters -----------------------------------------------------------------------------------------------------------
 
-    def _start_resource_manager(self) -> ResourceManager:
+    def _start_dispatcher(self, service: SimulatedRpcService, inheritance: Inheritance | None) -> None:
+        self.dispatcher = Dispatcher(
+            service, self._make_job_master, self.managing.retrieval(), election=self.dispatching, inheritance=inheritance,
+            prepare=partial(with_checkpoint_folder, None if inheritance is None else HIGH_AVAILABILITY), file_stores=self.files.store_of)
+        self.dispatcher.start()
+
+    def _begin_term(self) -> None:
+        """A JobManager starts: it takes over from those before it, if there were some."""
+        service = self.network.service(DISPATCHER)
+        take_over = TakeOver(service, HIGH_AVAILABILITY, lambda: None, self.files.store_of)
+
+        def lead(done: Future[Inheritance]) -> None:
+            inheritance = done.result(timeout=0)
+            self.terms, self._store = self.terms + 1, inheritance.store
+            if RESOURCE_MANAGER not in self.network.processes:
+                previous = [resource_id for resource_id, worker in self.workers.items() if worker.on_failure is not None]
+                self.resource_manager = self._start_resource_manager(previous)
+            self._start_dispatcher(service, inheritance)
+
+        take_over.inheritance.add_done_callback(lead)
+        take_over.start()
+
+    def crash_masters(self, back_after_s: float, noticed: bool | None = None) -> None:
+        """Crashes the Dispatcher, the ResourceManager and all JobMasters. Others take over after a while."""
+        for name in [DISPATCHER, RESOURCE_MANAGER, *(f"jobmaster-{job_id}" for job_id in self.job_masters)]:
+            if name in self.network.processes:
+                self.network.crash(name, noticed)
+        self.job_masters = {job_id: master for job_id, master in self.job_masters.items() if master.status.has_ended}
+        self.network.schedule(back_after_s, self._begin_term, "other masters start")
+
+    def _start_resource_manager(self, previous_workers: Sequence[ResourceId] = ()) -> ResourceManager:
         manager = ResourceManager(
             self.network.service(RESOURCE_MANAGER), self.driver, slot_config=self._slot_config, rpc_config=self._rpc_config,
-            election=self.managing)
+            election=self.managing, previous_workers=previous_workers)
         manager.start()
         return manager
 
     def crash_resource_manager(self, back_after_s: float, noticed: bool | None = None) -> None:
         """Crashes the ResourceManager. Another one leads after a while, in a new term and without any knowledge."""
         def come_back() -> None:
-            self.resource_manager = self._start_resource_manager()
+            if RESOURCE_MANAGER not in self.network.processes:
+                self.resource_manager = self._start_resource_manager()
 
         self.network.crash(RESOURCE_MANAGER, noticed)
         self.network.schedule(back_after_s, come_back, "another ResourceManager starts")
 
-    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal) -> SimulatedJobMaster:
+    def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> SimulatedJobMaster:
         """The Dispatcher learns of the job's end a little later, as if it were busy."""
         def job_ended(result: JobResult, details: JobDetails) -> None:
             self.oracle.job_ended(job_graph, result.state)
@@ -185,7 +249,7 @@ class SimulatedCluster:
         service = self.network.service(f"jobmaster-{job_graph.job_id}")
         master = JobMaster(
             service, job_graph, self.managing.retrieval(), job_ended, slot_config=self._slot_config,
-            rpc_config=self._rpc_config, file_stores=self.files.store_of)
+            rpc_config=self._rpc_config, file_stores=self.files.store_of, store=self._store, generation=generation)
         self.job_masters[job_graph.job_id] = master
         self.oracle.job_begins(job_graph.job_id, master)
         return SimulatedJobMaster(service, master)
@@ -197,7 +261,11 @@ class SimulatedCluster:
         segments: int = 2048,
     ) -> SimulatedWorker:
         service = self.network.service(resource_id)
-        runner = SimulatedTaskRunner(service, segments, self._is_kept, self._streams)
+        runner: WatchedRunner
+        if self._machines is not None:
+            runner = self._machines.runner_of(service, self.files.store_of)
+        else:
+            runner = SimulatedTaskRunner(service, segments, self._is_kept, self._streams)
         executor = TaskExecutor(
             service, resource_id, runner, [profile] * slots, self.managing.retrieval(),
             slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))
@@ -219,13 +287,22 @@ class SimulatedCluster:
         """Stops the worker's process normally."""
         worker = self.workers.pop(resource_id, None)
         if worker is not None:
-            worker.service.stop()
+            worker.service.stop().add_done_callback(lambda stopped: worker.runner.process_gone())
 
     def crash_worker(self, resource_id: ResourceId) -> SimulatedWorker:
         """Crashes the worker's process, in the middle of whatever it does."""
         worker = self.workers.pop(resource_id)
         self.network.crash(resource_id)
+        worker.runner.process_gone()
         return worker
+
+    def cut_off(self, name: str, others: Sequence[str], partition: Partition) -> None:
+        """For a while, what this process and the others tell each other is lost, in the directions that ``partition`` says."""
+        if partition.to_master:
+            self.network.partition(name, others, both_ways=False)
+        if partition.from_master:
+            self.network.partition(others, name, both_ways=False)
+        self.network.schedule(partition.lasts_s, lambda: self.network.heal(name, others), f"{name} is back")
 
     # -- clients -----------------------------------------------------------------------------------------------------------
 

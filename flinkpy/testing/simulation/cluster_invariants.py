@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost
@@ -9,22 +11,23 @@ from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import AllocationId, JobId
 from flinkpy.testing.simulation.cluster import SimulatedCluster
-from flinkpy.testing.simulation.simulated_task_runner import SimulatedTaskRunner
+from flinkpy.testing.simulation.watched_runner import WatchedRunner
 
 
 class Invariants:
-    """Checks the endpoints in which the last event ran: nothing else can have changed."""
+    """Checks the endpoints in which the last event ran: nothing else can have changed. Of the events of TaskExecutors and of the ResourceManager,
+    one of ``slots_every`` is looked at."""
 
     # How many of a JobMaster's events pass between checks of its whole state; what an event changed is always checked
     FULL_EVERY = 16
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
-        self._seen = 0
+    def __init__(self, cluster: SimulatedCluster, slots_every: int = 1) -> None:
+        self._cluster, self._slots_every = cluster, slots_every
+        self._seen = self._seen_of_slots = 0
 
     def __call__(self) -> None:
-        if self._cluster.network.bugs:
-            raise EngineError("a call was answered with a bug") from self._cluster.network.bugs[0]
+        for bug in self._cluster.network.bugs:
+            raise EngineError(f"a call was answered with a bug, or a task failed with one: {bug}") from bug
         for host in self._cluster.network.touched_hosts():
             self._check(host)
 
@@ -34,7 +37,11 @@ class Invariants:
             self._seen += 1
             endpoint.check_invariants(everything=self._seen % self.FULL_EVERY == 0)
             self._cluster.oracle.check_master(endpoint)
-        elif isinstance(endpoint, TaskExecutor):
+            return
+        self._seen_of_slots += 1
+        if self._seen_of_slots % self._slots_every:
+            return
+        if isinstance(endpoint, TaskExecutor):
             check_executor(endpoint)
         elif isinstance(endpoint, ResourceManager):
             endpoint.slots.check_invariants()
@@ -43,12 +50,11 @@ class Invariants:
 def check_executor(executor: TaskExecutor) -> None:
     """Checks that slots are in order, each task runs in a slot of its job, and every segment belongs to a task."""
     executor.check_invariants()
-    runner = executor.runner
-    assert isinstance(runner, SimulatedTaskRunner)
+    runner = cast(WatchedRunner, executor.runner)
     runner.check_invariants()
-    kept = executor.holdings.kept_results()
-    if not kept <= runner.results.keys():
-        raise EngineError(f"{executor.resource_id} believes to keep results that are gone: {kept - runner.results.keys()}")
+    lost = runner.lost_results(executor.holdings.kept_results())
+    if lost:
+        raise EngineError(f"{executor.resource_id} believes to keep results that are gone: {lost}")
     for attempt_id, slot_index in runner.tasks_in_slots().items():
         slot = next((slot for slot in executor.holdings.slots.of_job(attempt_id.job_id) if attempt_id in slot.tasks), None)
         if slot is None or slot.index != slot_index:
@@ -87,8 +93,8 @@ def check_end(cluster: SimulatedCluster) -> None:
         if slots.allocated + slots.active + slots.releasing + slots.tasks:
             held = [slot for job_id in worker.executor.holdings.slots.jobs() for slot in worker.executor.holdings.slots.of_job(job_id)]
             raise EngineError(f"{resource_id} leaks slots: {worker.executor.holdings!r}, {held}")
-        if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.pool.statistics().pools:
-            raise EngineError(f"{resource_id} leaks {runner} {worker.runner.pool!r}")
+        if runner.tasks + runner.partitions + runner.gates + runner.segments_in_use or worker.runner.held():
+            raise EngineError(f"{resource_id} leaks {runner} {worker.runner.held()}")
         if worker.executor.holdings.keeps_results:
             raise EngineError(f"{resource_id} keeps results that no task reads: {worker.executor.holdings.kept_results()}")
         if statistics.jobs:

@@ -10,12 +10,13 @@ from datetime import timedelta
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
-from flinkpy.testing.simulation.checkpointed_jobs import with_checkpoints
+from flinkpy.testing.simulation.checkpointed_jobs import with_checkpoints, with_savepoints
 from flinkpy.testing.simulation.simulated_jobs import SimulatedJob, random_job
 
 FAULTS_END_S = 25.0
 # Seeds 0 and 1, 5 and 6, ...: those that found something before there were checkpoints are all among the others.
 CHECKPOINTED_OF_FIVE = 2
+MASTERS_DIE = (1, 2)  # seeds 1 and 2, 6 and 7, ...: with checkpoints and without
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
@@ -37,6 +38,15 @@ class Crash:
 @dataclass(frozen=True)
 class ManagerCrash:
     """The ResourceManager dies, ``noticed`` or not, and another one leads after a while."""
+
+    at_s: float
+    noticed: bool
+    back_after_s: float
+
+
+@dataclass(frozen=True)
+class MastersCrash:
+    """The process of all masters dies, ``noticed`` or not, and others take over after a while."""
 
     at_s: float
     noticed: bool
@@ -68,12 +78,24 @@ class Scenario:
     partitions: tuple[Partition, ...]
     manager_crashes: tuple[ManagerCrash, ...]
     failing_files: float = 0.0
+    masters_crashes: tuple[MastersCrash, ...] = ()
 
     @staticmethod
     def of(seed: int) -> Scenario:
         scenario = Scenario._without_checkpoints(seed)
+        if seed % 5 in MASTERS_DIE:
+            scenario = scenario._with_dying_masters(random.Random(seed * 7919 + 5))
         has_checkpoints = seed % 5 < CHECKPOINTED_OF_FIVE
-        return scenario._with_checkpoints(random.Random(seed * 7919 + 4)) if has_checkpoints else scenario
+        if has_checkpoints:
+            scenario = scenario._with_checkpoints(random.Random(seed * 7919 + 4))
+        return scenario._with_savepoints(random.Random(seed * 7919 + 6)) if _has_savepoints(seed) else scenario
+
+    def _with_savepoints(self, chance: random.Random) -> Scenario:
+        return replace(self, jobs=tuple(with_savepoints(job, chance) for job in self.jobs))
+
+    def _with_dying_masters(self, chance: random.Random) -> Scenario:
+        crashes = tuple(MastersCrash(_moment(chance), chance.random() < 0.5, 4 * chance.random()) for _ in range(chance.choice((1, 1, 2, 3))))
+        return replace(self, masters_crashes=crashes)
 
     def _with_checkpoints(self, chance: random.Random) -> Scenario:
         """The same faults, and a store of files that fails, too."""
@@ -98,6 +120,11 @@ class Scenario:
             tuple(_partition(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)))),
             tuple(ManagerCrash(_moment(masters), masters.random() < 0.5, 4 * masters.random()) for _ in range(masters.choice((0, 0, 0, 1, 2)))),
         )
+
+
+def _has_savepoints(seed: int) -> bool:
+    """Some with checkpoints whose masters live: again none that found something before."""
+    return seed > 10 and seed % 20 in (0, 5, 10)
 
 
 def _moment(chance: random.Random) -> float:

@@ -117,6 +117,10 @@ class SimulatedFileStore(FileStore):
             raise StorageCrash(f"the process dies in step {self.steps - 1}")
         raise OSError(f"the store fails in step {self.steps - 1}")
 
+    def close_step(self, location: str, effect: Callable[[float], None]) -> None:
+        """The step in which a file of that location appears."""
+        self.step(effect)
+
     def is_alive(self, life: int) -> bool:
         """Whether the process that began something in this life still lives."""
         return not self._is_dead and life == self._lives
@@ -142,7 +146,7 @@ class _NewSimulatedFile(NewFile):
     def close(self) -> None:
         self._check()
         self._is_open = False
-        self._store.step(self._appear)
+        self._store.close_step(self._location, self._appear)
 
     def _appear(self, share: float) -> None:
         if self._location in self._store.files:

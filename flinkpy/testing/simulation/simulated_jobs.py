@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.ids import IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.job_graph import DistributionPattern, IntermediateDataSet, JobEdge, JobGraph, JobVertex, OperatorInfo, ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile
@@ -104,12 +105,26 @@ class JobBuilder:
 
 
 @dataclass(frozen=True)
+class SavepointAt:
+    """A savepoint, or a checkpoint out of turn, that is asked for so long after the submission. With ``cancels_after_s``, the job is cancelled so
+    long after its client was told where it is. Who is refused asks again, so many times."""
+
+    after_s: float
+    kind: SnapshotType
+    trigger_id: str
+    form: SavepointFormatType = SavepointFormatType.NATIVE
+    cancels_after_s: float | None = None
+    again: int = 0
+
+
+@dataclass(frozen=True)
 class SimulatedJob:
     """A job and its client's actions. With ``cancel_after_s`` None the job ends by itself, whatever happens."""
 
     graph: JobGraph
     submit_at_s: float
     cancel_after_s: float | None
+    savepoints: tuple[SavepointAt, ...] = ()
 
 
 def splits_of(vertex: JobVertex) -> int:

@@ -6,7 +6,7 @@ on (``stream_tasks``).
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -276,6 +276,18 @@ class SimulatedTaskRunner:
         pools = sum(len(task.pools) for task in self._tasks.values())
         if pools != self.pool.statistics().pools:
             raise EngineError(f"{self.pool!r}: tasks own {pools} pools")
+
+    def process_gone(self) -> None:
+        """Does nothing: its tasks have no connections."""
+
+    def held(self) -> str | None:
+        """What is left though no task runs; None in general."""
+        pools = self.pool.statistics().pools
+        return f"{self.pool!r}" if pools else None
+
+    def lost_results(self, kept: Collection[ExecutionAttemptId]) -> set[ExecutionAttemptId]:
+        """Those of them whose results are not here."""
+        return set(kept) - self.results.keys()
 
     def tasks_in_slots(self) -> dict[ExecutionAttemptId, int]:
         return {attempt_id: task.slot_index for attempt_id, task in self._tasks.items()}

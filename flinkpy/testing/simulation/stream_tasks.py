@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from flinkpy.connectors.source_api.event_order import Numbering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
 from flinkpy.core.elements import CheckpointBarrier, EndOfPartition
-from flinkpy.core.errors import UserCodeError
+from flinkpy.core.errors import EngineError, UserCodeError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.checkpoint_messages import CheckpointCompleted, FinalCheckpointAwaited, ToTask
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
@@ -105,7 +105,7 @@ class StreamTaskModel:
             outside.run_io,
             lambda message: outside.say(None, message),
             self._begin,
-            lambda: None,
+            self._notified,
         )
         self._inputs = [
             ChannelId(producer.partition_id, gate.subpartition_index)
@@ -121,7 +121,8 @@ class StreamTaskModel:
         self._open_inputs, self._unread_outputs = len(self._inputs), sum(map(len, self._outputs))
         self._said = Numbering()
         self._written: list[Record] = []  # since the last barrier, at a sink
-        self._has_ended = self._waits_for_split = False
+        self._has_ended = self._waits_for_split = self._has_left = self._is_over = False
+        self._put_off: list[Callable[[], None]] = []  # while it stands at the barrier of a savepoint to stop with
         self.state = self._restored(storage)
 
     def _restored(self, storage: CheckpointStorage) -> StreamState:
@@ -146,9 +147,14 @@ class StreamTaskModel:
                 channel_id, partial(self._outside.later, 0.0, partial(self._read_channel, number))
             )
         restore = self._descriptor.restore
+        if restore is not None and restore.stops:
+            self._has_left = True
+            self._close()
         if self._inputs:
             for number in range(len(self._inputs)):
                 self._read_channel(number)
+        elif restore is not None and restore.stops:
+            return
         elif restore is not None and restore.finished:
             self._end_input()
         elif self._behaviour.reads_splits is not None:
@@ -169,18 +175,35 @@ class StreamTaskModel:
         if self._is_sink:
             self._written.append(passed)
 
+    def _stands(self, action: Callable[[], None]) -> bool:
+        """Whether the task stands at the barrier of a savepoint to stop with: then the action comes when it goes on."""
+        if self._checkpoints.awaits_stop:
+            self._put_off.append(action)
+        return self._checkpoints.awaits_stop
+
     def _read_channel(self, number: int) -> None:
-        """Reads what has come, until a barrier has to wait for others."""
-        while number not in self._blocked and (element := self._outside.plane.take(self._inputs[number])) is not None:
-            if isinstance(element, Record):
+        """Reads what has come, until a barrier has to wait for others, or the task stands still."""
+        while number not in self._blocked and (self._checkpoints.was_drained or not self._stands(partial(self._read_channel, number))):
+            element = self._outside.plane.take(self._inputs[number])
+            if element is None:
+                return
+            if isinstance(element, EndOfPartition):
+                self._channel_ended(number)
+            elif isinstance(element, Record) and (self._has_left or self._checkpoints.was_drained):
+                raise EngineError(f"{element} comes behind the savepoint at which {self._attempt_id} has left its input")
+            elif isinstance(element, Record):
                 self._pass_record(element)
-            elif isinstance(element, CheckpointBarrier):
+            elif not self._has_left:
                 self._align(self._aligner.barrier(number, element))
-            else:
-                self._open_inputs -= 1
-                self._align(self._aligner.channel_ended(number))
-                if not self._open_inputs:
-                    self._end_input()
+
+    def _channel_ended(self, number: int) -> None:
+        self._open_inputs -= 1
+        if self._has_left:
+            self._finish_when_read()
+            return
+        self._align(self._aligner.channel_ended(number))
+        if not self._open_inputs:
+            self._end_input()
 
     def _align(self, step: AlignmentStep) -> None:
         self._blocked.difference_update(step.unblock)
@@ -203,6 +226,8 @@ class StreamTaskModel:
             self._say_to_enumerator(SplitRequested("simulated"))
 
     def _read_record(self) -> None:
+        if self._has_left or self._stands(self._read_record):
+            return
         split_id, number = self.state.left.pop(0)
         if number + 1 < RECORDS_PER_SPLIT:
             self.state.left.insert(0, (split_id, number + 1))
@@ -258,7 +283,6 @@ class StreamTaskModel:
     def notify_checkpoint(self, checkpoint_id: int, is_complete: bool) -> None:
         if is_complete:
             self._commit(checkpoint_id)
-            self._close_when_committed()
 
     def _commit(self, checkpoint_id: int | None) -> None:
         """What was prepared up to this checkpoint; None: all."""
@@ -268,28 +292,48 @@ class StreamTaskModel:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
+    def _notified(self) -> None:
+        """A checkpoint has ended: perhaps the one that the task stands at."""
+        if self._checkpoints.awaits_stop:
+            return
+        if self._checkpoints.may_stop and not self._has_ended and not self._has_left:
+            self._has_left = True
+            self._close()
+        put_off, self._put_off = self._put_off, []
+        for action in put_off:
+            self._outside.later(0.0, action)
+        self._close_when_committed()
+
     def _end_input(self) -> None:
+        if self._has_left or self._stands(self._end_input):
+            return
         self._has_ended = True
         if self._written or self.state.prepared:
             self._outside.say(None, FinalCheckpointAwaited())
         self._close_when_committed()
 
     def _close_when_committed(self) -> None:
-        if not self._has_ended or self._written or self.state.prepared:
+        if not self._has_ended or self._written or self.state.prepared or self._checkpoints.awaits_stop:
             return
-        self._has_ended = False  # once
+        self._has_ended, self._has_left = False, True  # once
+        self._close()
+
+    def _close(self) -> None:
         self._checkpoints.close()
-        if not self._unread_outputs:
-            self._outside.finish()
         for channels in self._outputs:
             for channel_id in channels:
-                self._outside.plane.when_end_is_taken(channel_id, self._output_read)
+                self._outside.plane.when_end_is_taken(
+                    channel_id, lambda: self._outside.later(0.0, partial(self._finish_when_read, 1))
+                )
                 self._outside.plane.send(channel_id, EndOfPartition())
+        self._finish_when_read()
 
-    def _output_read(self) -> None:
-        self._unread_outputs -= 1
-        if not self._unread_outputs:
-            self._outside.later(0.0, self._outside.finish)
+    def _finish_when_read(self, outputs: int = 0) -> None:
+        """So many more consumers have read all. The task ends when all have, and when it has read its input to the end."""
+        self._unread_outputs -= outputs
+        if not self._unread_outputs and not self._open_inputs and not self._is_over:
+            self._is_over = True
+            self._outside.finish()
 
     def forget(self) -> None:
         """The task has ended, in whatever way."""

@@ -95,7 +95,7 @@ class WindowFiring:
     def fire_by_default(self, due: Iterator[tuple[int, Timer]]) -> Work:
         """Does the same for default triggers without calling them: their timers are the end of the window and the end
         of its lifetime."""
-        current, at, contents, limit = self.key, self.window, self.contents.state, self.batch_records
+        current, at, contents, limit = self.key, self.window, self.contents.state.mapping, self.batch_records
         windows, merges, evaluation, clear, window_state = self.windows, self.windows.merges, self.evaluation, self.clear, self.window_state
         lateness, output, results = self.lifetimes.allowed_lateness, self.output, self.output.results
         for time, (key, window) in due:

@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, cast
 
+from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import FlinkpyError, ProgramError
 from flinkpy.core.keys import canonical_key
 from flinkpy.graph.partitioning import KeySpec
-from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.base import Guarding, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.functions import RuntimeContext, close_function, open_function
 from flinkpy.operators.keyed_state import EndsKeys
@@ -40,6 +41,7 @@ from flinkpy.windowing.general.contents import Contents, ContentsFunctions, List
 from flinkpy.windowing.general.contexts import AssignerContext, EvictorContext, FunctionContext, TriggerContext
 from flinkpy.windowing.general.evaluation import Evaluation, EvictingEvaluation, bound_call, bound_clear, check_window_function
 from flinkpy.windowing.general.firing import WindowFiring
+from flinkpy.windowing.general.guarded_call import guarded_call
 from flinkpy.windowing.general.loops.aligned_loop import aligned_loop, default_slicing, windows_ahead
 from flinkpy.windowing.general.loops.fast_path import FastPath, HandBack
 from flinkpy.windowing.general.loops.session_loop import are_default_sessions, session_loop
@@ -56,6 +58,9 @@ from flinkpy.windowing.triggers import Trigger, TriggerResult
 # Names of state: key -> {window: ...}
 CONTENTS, TRIGGER_STATE, WINDOW_STATE = "_windows", "_trigger state", "_window state"
 EVENT_TIMERS, PROCESSING_TIMERS = "_window event timers", "_window processing timers"  # key -> {window: moments}, in snapshots only
+
+OF_WINDOWS = ("on_error() on windows is for the function of apply() or process(): reduce and aggregate have put a part of the record into the "
+              "window when they raise. Check records in a map(...) with a policy before")
 
 
 def single_key(record: Any) -> int:
@@ -96,6 +101,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
     """
 
     parks = True
+    guarding = Guarding.BY_ITSELF
+    error_policy = ErrorPolicy()
 
     def __init__(
         self, key: KeySpec | None, assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None = None,
@@ -121,6 +128,12 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         if isinstance(lateness, bool) or not isinstance(lateness, int) or lateness < 0:
             raise ProgramError(f"the allowed lateness is a whole number of milliseconds from 0 on, this is {lateness!r:.80}")
 
+    def set_error_policy(self, policy: ErrorPolicy) -> None:
+        """Sets what happens to windows whose function raises."""
+        if self.window_function is None or not isinstance(self.contents, ListContents):
+            raise ProgramError(OF_WINDOWS)
+        self.error_policy = policy
+
     # -- life ------------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
@@ -137,13 +150,13 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _restore_timers(self) -> None:
         for timers, name in ((self._service.event, EVENT_TIMERS), (self._service.processing, PROCESSING_TIMERS)):
-            timers.restore(self.backend.register_region(name, timers.by_key))
+            timers.restore(self.backend.register_region(name, timers.freeze))
 
     def _open_parts(self) -> None:
         """Makes what the windows of this operator need, each part with its own state."""
         assigner, service, lifetimes, key, window = self.assigner, self._service, self._lifetimes, self.backend.current, CurrentKey()
         contents, self._trigger_state, self._window_state = (
-            namespaced_state(self.backend.engine_values(name)) for name in (CONTENTS, TRIGGER_STATE, WINDOW_STATE))
+            namespaced_state(self.backend, name) for name in (CONTENTS, TRIGGER_STATE, WINDOW_STATE))
         runtime_context = RuntimeContext(self.context, self.backend)
         trigger_states = WindowStates(self._trigger_state, key, window)
         self._assigner_context = AssignerContext(service, runtime_context)
@@ -158,7 +171,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         self._contents = StoredContents(contents, functions if self.evictor is None else ListContents().bind(False))
         self._windows: WindowSet = PlainWindows(lifetimes)
         if isinstance(assigner, MergingWindowAssigner):
-            merging = namespaced_state(self.backend.engine_values(MERGING_WINDOWS))
+            merging = namespaced_state(self.backend, MERGING_WINDOWS)
             self._windows = MergingWindows(assigner, merging, self._contents, self._trigger, lifetimes)
         self._fast_path = self._make_fast_path(slicing, functions)
 
@@ -171,6 +184,8 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
 
     def _make_evaluation(self, functions: ContentsFunctions, context: FunctionContext, shared: bool) -> Evaluation:
         call = None if self.window_function is None else bound_call(self.window_function, self.is_keyed, context)
+        if call is not None and not self.error_policy.fails_at_once:
+            call = guarded_call(call, self.error_policy, self.is_keyed, self.context)
         if self.evictor is not None:
             return EvictingEvaluation(functions, call, self.context, self.evictor, EvictorContext(self._service))
         ends_at_once = self._is_default and self.allowed_lateness == 0 and not shared
@@ -184,13 +199,13 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             loop = aligned_loop(slicing, self.contents, functions.names)
 
             def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
-                loop(records, timestamps, select, contents, {}, lambda start: windows_ahead(slicing, start, time), hand_back, opened)
+                loop(records, timestamps, select, contents.mapping, {}, lambda start: windows_ahead(slicing, start, time), hand_back, opened)
 
         elif self._is_default and isinstance(windows, MergingWindows):
             loop, sessions = session_loop(self.assigner, self.contents, functions.names), windows.state
 
             def run(records: Any, timestamps: Any, time: int, hand_back: HandBack) -> None:
-                loop(records, timestamps, select, contents, sessions, time, hand_back, opened, moved)
+                loop(records, timestamps, select, contents.mapping, sessions.mapping, time, hand_back, opened, moved)
 
         else:
             return None
@@ -225,8 +240,7 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
         else:  # a record's time is the clock's
             now = self._service.now_ms()
             yield from self._fast_path.run(batch.values, repeat(now), now - 1)
-        self._flush()
-        self.backend.after_records(len(batch))
+        self._end_batch(len(batch))
 
     def _process_all(self, values: list[Any], timestamps: Any) -> Work:
         """Processes a batch in the general way."""
@@ -298,7 +312,12 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise
         except Exception as error:
             raise user_code_error(error, self.context) from error
+        self._end_batch(0)
+
+    def _end_batch(self, records: int) -> None:
         self._flush()
+        self.backend.after_records(records)
+        self._service.after_batch()
 
     def _flush(self) -> None:
         """Emits what was gathered, and writes back changed state."""

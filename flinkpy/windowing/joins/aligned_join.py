@@ -16,10 +16,11 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import compress, repeat
 from typing import Any, ClassVar
+from weakref import ref
 
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, RowBatch, Watermark
 from flinkpy.core.keys import canonical_keys
-from flinkpy.core.mutability import could_be_mutated, private_copy
+from flinkpy.core.mutability import could_be_mutated
 from flinkpy.graph.partitioning import KeySpec
 from flinkpy.operators.base import BatchForm, TwoInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
@@ -33,6 +34,7 @@ from flinkpy.operators.rows.stateless import rows
 from flinkpy.operators.user_errors import user_code_error
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
+from flinkpy.windowing.joins.frozen_slices import FiredUntil, FrozenSlices
 from flinkpy.windowing.joins.join_loops import Part, add_by_key
 from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
@@ -70,6 +72,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
     ``joins``: records whose key is null find no partner, and are not kept."""
 
     batch_form = BatchForm.AT_END_OF_TIME
+    takes_no_policy = "pairs records: catch the exception in the function"
     parks = True
     joins: ClassVar[bool]
     _call: Any  # the user's function, as a callable
@@ -95,6 +98,9 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         self._slices: dict[int, JoinSlice] = {}
         # Restored: window start -> key -> whether the window had ended
         self._fired_before: dict[int, dict[Any, bool]] = {}
+        self._ahead: dict[Any, int] = {}  # restored: up to which moment the windows of the key had fired
+        self._again: dict[Any, tuple[int, ...]] = {}  # the starts of its windows that got records since, and fire again
+        self._frozen_before: list[ref[FrozenSlices]] = []
         self._copies = False
         self._restore()
 
@@ -124,34 +130,35 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
 
     # -- snapshots ----------------------------------------------------------------------------------------------------------
 
-    def _saved(self) -> dict[Any, tuple[int, dict[int, Part]]]:
-        """As state of the keys, so that it moves with their key groups: the watermark, and the records of both sides by slice."""
-        by_slice: dict[Any, dict[int, Part]] = {}
-        for start, slice_ in self._slices.items():
-            for side, (keys, values) in enumerate(slice_.parts):
-                if could_be_mutated(values):  # the function may be given them next, and change them
-                    values = list(map(private_copy, values))
-                try:
-                    for key, value in zip(keys, values):
-                        by_slice.setdefault(key, {}).setdefault(start, ([], []))[side].append(value)
-                except TypeError as error:
-                    self.raise_unhashable([(keys, values)], error)
-                    raise
-        return {key: (self._windows.watermark, contents) for key, contents in by_slice.items()}
+    def _frozen(self) -> FrozenSlices:
+        """As state of the keys, so that it moves with their key groups."""
+        fired = FiredUntil(self._windows.watermark, self._ahead, dict(self._again), self._windows.slicing.size)
+        frozen = FrozenSlices({start: held.parts for start, held in self._slices.items()}, fired, self.raise_unhashable)
+        self._frozen_before = [each for each in self._frozen_before if each() is not None] + [ref(frozen)]
+        return frozen
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether records must stay as they are, also those that are not needed any more."""
+        return any((frozen := each()) is not None and not frozen.is_read for each in self._frozen_before)
 
     def _restore(self) -> None:
         """Windows that were complete before are not fired again for the keys that were there: ``_fired_before`` has these. It is kept per key because
-        after a change of parallelism each key may come from another watermark."""
-        saved = self.backend.register_region(CONTENTS, self._saved)
-        for key, (watermark, contents) in saved.items():
+        after a change of parallelism each key may come from another watermark. The next checkpoint may come before the watermark has caught up."""
+        saved = self.backend.register_region(CONTENTS, self._frozen)
+        self._ahead = {key: until for key, (until, *_) in saved.items()}
+        self._caught_up = max(self._ahead.values(), default=MIN_TIMESTAMP)
+        for key, (until, contents, *again) in saved.items():
+            if again:
+                self._again[key] = again[0]
             for start, sides in contents.items():
                 slice_ = self._slice(start)
                 for side, values in enumerate(sides):
                     slice_.add(side, [key] * len(values), values)
                     self.note_mutable(values)
                 for window in self._windows.slicing.windows_of(start):
-                    if window.max_timestamp() <= watermark:
-                        self._fired_before.setdefault(window.start, {})[key] = self._windows.cleanup_time(window.end) <= watermark
+                    if window.max_timestamp() <= until and window.start not in self._again.get(key, ()):
+                        self._fired_before.setdefault(window.start, {})[key] = self._windows.cleanup_time(window.end) <= until
 
     # -- records ------------------------------------------------------------------------------------------------------------
 
@@ -217,6 +224,7 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
                 fired_before = self._fired_before.get(window.start)
                 if fired_before is not None and fired_before.get(key) is False:
                     del fired_before[key]
+                    self._again[key] = (*self._again.get(key, ()), window.start)
                 if window.max_timestamp() <= aligned.watermark:
                     yield from self._fire(
                         window, lambda side, slice_, key=key: ([key] * len(found), found) if (found := slice_.of_key(side, key)) else None)
@@ -229,6 +237,8 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
             yield from self._fire(window, lambda side, slice_, fired_before=fired_before: _without_keys(slice_.parts[side], fired_before))
         for start in self._windows.ended_slices():
             self._slices.pop(start, None)
+        if self._ahead and watermark.timestamp >= self._caught_up:
+            self._ahead, self._again = {}, {}
         super().process_watermark(watermark)
 
     def _fire(self, window: TimeWindow, part: Any) -> Work:

@@ -7,13 +7,14 @@ slices is first cut at their borders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, TwoInputOperator
@@ -33,6 +34,7 @@ ROWS_AT_ONCE = 1 << 16  # of a batch of results
 SUFFIX = "_right"
 _FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
 Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows were fired before a restore; a record batch
+Saved: TypeAlias = "dict[int, list[tuple[int, int, int, bytes]]]"  # a key of each key group -> start of the slice, side, watermark, batch
 
 
 class JoinedColumns:
@@ -90,26 +92,24 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
 
-    def _saved(self) -> dict[int, list[tuple[int, int, int, bytes]]]:
-        saved: dict[int, list[tuple[int, int, int, bytes]]] = {}
-        max_parallelism = self.context.task.max_parallelism
-        for start, sides in self._slices.items():
-            for side, held in enumerate(sides):
-                for until, data in self._concatenated(held):
+    def _frozen(self) -> Callable[[Turns], Saved]:
+        """Batches are only added, and nobody changes one: so the lists and their lengths are the state of now."""
+        held = [(start, side, batches, len(batches)) for start, sides in self._slices.items() for side, batches in enumerate(sides)]
+        watermark, max_parallelism = self._windows.watermark, self.context.task.max_parallelism
+
+        def saved(turns: Turns) -> Saved:
+            found: Saved = {}
+            for start, side, batches, count in held:
+                for until, data in _concatenated(batches[:count], watermark):
                     for group, part in by_group(data, group_numbers(data, self.keys[side], max_parallelism)):
-                        key = key_of_group(group, max_parallelism)
-                        saved.setdefault(key, []).append((start, side, until, to_bytes(part)))
+                        found.setdefault(key_of_group(group, max_parallelism), []).append((start, side, until, to_bytes(part)))
+                        turns.give_way()
+            return found
+
         return saved
 
-    def _concatenated(self, held: list[Kept]) -> list[Kept]:
-        """The same rows in few batches, because each batch is then cut into many key groups."""
-        by_watermark: dict[int, list[Any]] = {}
-        for fired_until, data in held:
-            by_watermark.setdefault(max(fired_until, self._windows.watermark), []).append(data)
-        return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
-
     def _restore(self) -> None:
-        for parts in self.backend.register_region(CONTENTS, self._saved).values():
+        for parts in self.backend.register_region(CONTENTS, self._frozen).values():
             for start, side, fired_until, data in parts:
                 batch = from_bytes(data)
                 self._check(side, batch.schema)
@@ -187,6 +187,14 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
             at, there = (pa.array(each[begin : begin + ROWS_AT_ONCE]) for each in (ours, theirs))
             taken = [array.take(at) for array in arrays] + [array.take(there) for array in others]
             self.output.emit(ColumnBatch(pa.RecordBatch.from_arrays(taken, schema=self._joined.schema), np.full(len(at), last, dtype=np.int64)))
+
+
+def _concatenated(held: list[Kept], watermark: int) -> list[Kept]:
+    """The same rows in few batches, because each batch is then cut into many key groups."""
+    by_watermark: dict[int, list[Any]] = {}
+    for fired_until, data in held:
+        by_watermark.setdefault(max(fired_until, watermark), []).append(data)
+    return [(until, one_batch(pa.Table.from_batches(batches))) for until, batches in by_watermark.items()]
 
 
 def _whole(column: Any) -> Any:

@@ -31,8 +31,8 @@ class WindowCoGroupOperator(AlignedJoinOperator):
 
     def _groups(self, firsts: dict[Any, list[Any]], seconds: dict[Any, list[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:
         current, slicing = self.backend.current, self._windows.slicing
-        # the records may be in other windows too, or the window may fire again
-        shared = self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)
+        # the records may be in other windows too, or the window may fire again, or they are being saved
+        shared = (self._copies and (slicing.size > slicing.slide or self.allowed_lateness > 0)) or self.is_being_written
         for key in {**firsts, **seconds}:
             current.key = key
             group = firsts.get(key, []), seconds.get(key, [])

@@ -74,6 +74,13 @@ def check_aggregate(kind: str, position: int | str | None) -> None:
         FieldAggregate(kind, position)
 
 
+class Counts(Counter[Any]):
+    """A Counter whose ``update`` sets counts, as that of any dict does, for whoever takes it for one. ``Counter.update`` counts."""
+
+    def update(self, entries: Any = None, /, **named: Any) -> None:
+        dict.update(self, entries or (), **named)
+
+
 class _OddShape(Exception):
     """A record that the loop at hand is not made for."""
 
@@ -94,7 +101,7 @@ class SliceLoops:
 
     def new_states(self) -> States:
         """For a slice's first record."""
-        return Counter() if self.kind == "count" else {}
+        return Counts() if self.kind == "count" else {}
 
     def add(self, values: list[Any], states: States) -> None:
         """Adds records, in their order, to the accumulators of their slice."""
@@ -186,15 +193,26 @@ class SliceLoops:
 
     def _count(self, upcoming: Iterator[Any], states: States) -> None:
         if self._select is None:
-            states[None] += length_hint(upcoming)
+            states[None] = states.get(None, 0) + length_hint(upcoming)
             return
-        known, keys = len(states), list(map(self._select, upcoming))
-        states.update(keys)  # a Counter's: it counts in C
-        new = islice(reversed(states), len(states) - known)
-        odd = {key for key in new if canonical_key(key) is not key}
-        if odd:  # keys that are not as a dict finds them, or only by chance: those of the hour that comes twice are equal for a dict
-            for key in odd:
-                del states[key]
-            for key in keys:
-                if key in odd:
-                    states[canonical_key(key)] += 1
+        keys = list(map(self._select, upcoming))
+        if type(states) is Counts:
+            _count_keys(keys, states)
+            return
+        added = Counts()  # the slice is frozen
+        _count_keys(keys, added)
+        for key, count in added.items():
+            states[key] = states.get(key, 0) + count
+
+
+def _count_keys(keys: list[Any], states: Counts) -> None:
+    known = len(states)
+    Counter.update(states, keys)  # in C
+    new = islice(reversed(states), len(states) - known)
+    odd = {key for key in new if canonical_key(key) is not key}
+    if odd:  # keys that are not as a dict finds them, or only by chance: those of the hour that comes twice are equal for a dict
+        for key in odd:
+            del states[key]
+        for key in keys:
+            if key in odd:
+                states[canonical_key(key)] += 1

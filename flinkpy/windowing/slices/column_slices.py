@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.aggregates.of_columns import ColumnAggregate
+from flinkpy.columns.aggregate_plan import AggregateCall
 from flinkpy.columns.compiler import column_index, compile_expression
-from flinkpy.columns.expressions import AggregateCall
 from flinkpy.columns.values.conversion import rows_of_batch
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import key_group
@@ -30,7 +31,7 @@ from flinkpy.state.backend import KeyedStateBackend
 from flinkpy.windowing.slices.column_snapshots import SavedSlice, load, save
 from flinkpy.windowing.slices.grouped_parts import Part, SliceColumns, together
 from flinkpy.windowing.slices.held_keys import WindowKeys
-from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.slices.store import Evaluated, Saved, SliceStore
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
@@ -75,10 +76,22 @@ class ColumnSlices(SliceStore):
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
 
-    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
-        parts = [(start, held.grouped(self._aggregates, len(self.known_keys))) for start, held in self._slices.items()]
-        slices = [SavedSlice(start, self.known_keys.batch(part.ids), part) for start, part in parts]
-        return save(slices, self._aggregates, self._schema, self._context.task.max_parallelism) if slices else ()
+    def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
+        """Nobody changes an array of a slice, so it is enough to know which there are."""
+        slices, keys, known = [(start, held.freeze()) for start, held in self._slices.items()], self.known_keys.freeze(), len(self.known_keys)
+        aggregates, schema, max_parallelism = self._aggregates, self._schema, self._context.task.max_parallelism
+
+        def saved(turns: Turns) -> Iterator[Saved]:
+            grouped = []
+            for start, held in slices:
+                part = held.grouped(aggregates, known)
+                grouped.append(SavedSlice(start, keys.batch(part.ids), part))
+                turns.give_way()
+            for each in save(grouped, aggregates, schema, max_parallelism) if grouped else ():
+                yield each
+                turns.give_way()
+
+        return saved
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         for data in saved.values():
@@ -214,7 +227,7 @@ class AggregateSlices(ColumnSlices):
         if self._schema is not None and types != self._types:
             raise ProgramError("the types of the aggregated columns changed while the job runs")
         self._evaluates, self._types = [each.evaluate for each in compiled], types
-        self._aggregates = [ColumnAggregate(call.kind, each) for call, each in zip(self.calls, types)]
+        self._aggregates = [ColumnAggregate(call.kind, each, options=call.options) for call, each in zip(self.calls, types)]
         fields = [schema.field(column_index(name, schema)) for name in self.keys]
         fields += [pa.field(call.name, each.result_type) for call, each in zip(self.calls, self._aggregates)]
         self._moment = pa.timestamp("ms", self.zone)

@@ -74,7 +74,7 @@ def part_of(rows: Any, aggregates: Sequence[ColumnAggregate]) -> Part:
     values: list[Any] = []
     for at, aggregate in enumerate(aggregates):
         counts.append(rows.column(f"count {at}").to_numpy())
-        values.append(None if aggregate.only_counts else aggregate.values_of(rows.column(f"value {at}"))[1])
+        values.append(None if aggregate.only_counts else aggregate.accumulators_of(rows.column(f"value {at}")))
     firsts = selected(rows, FIRST)
     return Part(rows.num_rows, None, counts, values, firsts if firsts.num_columns else None)
 

@@ -81,6 +81,12 @@ class SliceColumns:
             self._waiting, self._grouped = 0, self._parts[0].size
         return self._parts[0]
 
+    def freeze(self) -> SliceColumns:
+        """The slice of now. Parts are never changed."""
+        frozen = SliceColumns()
+        frozen._parts, frozen._waiting, frozen._grouped = self._parts.copy(), self._waiting, self._grouped
+        return frozen
+
     def renumber(self, numbers: Any) -> None:
         """``numbers[old]`` is the new number of a key."""
         self._parts = [Part(part.size, numbers[part.ids], part.counts, part.values, part.firsts) for part in self._parts]

@@ -54,6 +54,12 @@ class WindowKeys:
         """The same as a record batch; None where there is one key."""
         return None if ids is None else pa.RecordBatch.from_arrays(self.columns(ids), names=list(self._columns))
 
+    def freeze(self) -> WindowKeys:
+        """What gives the key columns of the numbers of now."""
+        frozen = WindowKeys(self._columns)
+        frozen._chunks = self._chunks.copy()
+        return frozen
+
     def renumbering(self, alive: Iterable[Any]) -> Any:
         """From old numbers to new ones, where that is worth it: most keys are gone; else None. ``alive``: arrays of numbers."""
         known = len(self._index) if self._columns else 0

@@ -11,10 +11,11 @@ associative but not commutative, the other fields of ``sum``, which of several e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flinkpy.common.side_outputs import OutputTag
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
@@ -36,6 +37,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     batch_form = BatchForm.AT_END_OF_TIME
     can_have_two_phases = True
     parks = True
+    takes_no_policy = "reduces or aggregates windows: check records in a map(...) with a policy before it"
 
     def __init__(
         self, store: SliceStore, slicing: Slicing, event_time: bool, allowed_lateness: int = 0, late_tag: OutputTag | None = None,
@@ -66,13 +68,13 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         finally:
             self.store.close()
 
-    def _saved(self) -> dict[Any, tuple[int, Any]]:
-        now = self._times.now
-        return {key: (max(now, self._ahead.get(share, now)), data) for key, share, data in self.store.saved()}
+    def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
+        now, ahead, saved = self._times.now, self._ahead, self.store.freeze()
+        return lambda turns: {key: (max(now, ahead.get(share, now)), data) for key, share, data in saved(turns)}
 
     def _restore(self) -> None:
         """Keys may come from several subtasks, not all at the same time: those ahead are left out until the others have caught up."""
-        saved = self.backend.register_region(self.store.state_name, self._saved)
+        saved = self.backend.register_region(self.store.state_name, self._frozen)
         self._times.now = now = min((until for until, _ in saved.values()), default=MIN_TIMESTAMP)
         shares = self.store.restore({key: data for key, (_, data) in saved.items()})
         self._ahead: dict[Any, int] = {shares[key]: until for key, (until, _) in saved.items() if until > now}  # evaluated until
@@ -82,6 +84,8 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
 
     def process_batch(self, batch: Batch) -> Work | None:
         store = self.store
+        store.after_batch()
+        self.backend.after_records(len(batch))
         records = store.records_of(batch)
         if not self.event_time:
             self._add_now(records)

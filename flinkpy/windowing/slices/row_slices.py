@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key
@@ -17,12 +19,17 @@ from flinkpy.operators.process.yielding import Results, stamp_new
 from flinkpy.operators.rows.keyed import key_function
 from flinkpy.operators.rows.stateless import rows
 from flinkpy.state.backend import KeyedStateBackend
+from flinkpy.state.frozen_tables import parts_of
+from flinkpy.state.heap.layers import Layers
+from flinkpy.state.heap.overlay import Overlay, View, parts_of_entries
 from flinkpy.windowing.general.evaluation import check_window_function
 from flinkpy.windowing.slices.accumulation import SliceLoops, States, check_aggregate
-from flinkpy.windowing.slices.store import Evaluated, SliceStore
+from flinkpy.windowing.slices.store import Evaluated, Saved, SliceStore
 from flinkpy.windowing.slices.window_calls import SliceFunction, can_follow_slices
 from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
+
+_AT_ONCE = 1 << 10  # accumulators between two turns
 
 
 class RowSlices(SliceStore):
@@ -33,6 +40,7 @@ class RowSlices(SliceStore):
     """
 
     state_name = "_slices"  # key -> [(slice, accumulator), ...]
+    copied_at_once: int = 64  # keys, up to which a freeze copies all of a slice; windows may have many small ones
 
     def __init__(
         self, key: KeySpec | None, kind: str, position: int | str | None = None, reduce_function: Any = None, window_function: Any = None,
@@ -60,6 +68,9 @@ class RowSlices(SliceStore):
             self._function = SliceFunction(self.window_function, self.key is not None, context, backend)
         self._loops = SliceLoops(self.kind, self.position, self.reduce_function, select, context)
         self._slices: dict[int, States] = {}
+        self._layers: dict[int, Layers] = {}  # of slices that were frozen
+        self._unsettled: set[int] = set()  # those of them that have something left to do
+        self._copy = None if self.kind == "count" or (context.object_reuse and self.kind != "reduce") else private_copy
         self._mutable: dict[int, tuple[int, bool]] = {}
 
     def close(self) -> None:
@@ -73,17 +84,21 @@ class RowSlices(SliceStore):
             if self.key is not None:
                 close_function(self.key.selector)
 
-    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
-        by_key: dict[Any, list[tuple[int, Any]]] = {}
-        for start, states in self._slices.items():
-            if self._could_be_mutated(start, states):
-                states = {key: private_copy(accumulator) for key, accumulator in states.items()}
-            for key, accumulator in states.items():
-                if key in by_key:
-                    by_key[key].append((start, accumulator))
-                else:
-                    by_key[key] = [(start, accumulator)]
-        return ((key, key, slices) for key, slices in by_key.items())
+    def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
+        for start in self._slices.keys() - self._layers.keys():
+            self._layers[start] = Layers(self.state_name, self._slices[start], partial(self._rebind, start), self._copy, self.copied_at_once)
+        held = [(start, self._layers[start].freeze()) for start in self._slices]
+        self._unsettled = {start for start, layers in self._layers.items() if not layers.is_settled}
+        return partial(_by_key, held, self._copy)
+
+    def _rebind(self, start: int, states: States) -> None:
+        self._slices[start] = states
+
+    def after_batch(self) -> None:
+        if self._unsettled:
+            for start in self._unsettled:
+                self._layers[start].after_batch()
+            self._unsettled = {start for start in self._unsettled if not self._layers[start].is_settled}
 
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:
         accumulators: list[Any] = []
@@ -145,6 +160,8 @@ class RowSlices(SliceStore):
         for start in starts:
             del self._slices[start]
             self._mutable.pop(start, None)
+            self._layers.pop(start, None)
+            self._unsettled.discard(start)
         if self._function is not None:
             self._function.forget(is_over)
 
@@ -162,10 +179,13 @@ class RowSlices(SliceStore):
     def _taken(self, start: int, is_first: bool, survives: bool) -> States:
         """The accumulators of a slice for putting together: what is emitted must not change what later windows are made of."""
         states = self._slices[start]
-        if not survives:
+        is_frozen = type(states) is Overlay  # what is below it must not change either
+        if not survives and not is_frozen:
             return states
         if self._could_be_mutated(start, states):
             return {key: private_copy(value) for key, value in states.items()}
+        if is_frozen:
+            return states.copy()
         return dict(states) if is_first else states
 
     def _could_be_mutated(self, start: int, states: States) -> bool:
@@ -200,6 +220,23 @@ class RowSlices(SliceStore):
             operator.output.emit(RowBatch(values[at : at + limit], stamps[at : at + limit]))
             if at + limit < len(values):
                 yield
+
+
+def _by_key(held: list[tuple[int, Mapping[Any, Any]]], copy: Callable[[Any], Any] | None, turns: Turns) -> Iterator[Saved]:
+    """The frozen slices, with copies of what is changed in place as soon as they are not frozen any more."""
+    by_key: dict[Any, list[tuple[int, Any]]] = {}
+    for start, states in held:
+        for keys, accumulators in parts_of_entries(states, _AT_ONCE):
+            for key, accumulator in zip(keys, accumulators if copy is None else map(copy, accumulators)):
+                if key in by_key:
+                    by_key[key].append((start, accumulator))
+                else:
+                    by_key[key] = [(start, accumulator)]
+            turns.give_way()
+        if isinstance(states, View):
+            states.check()
+    for part in parts_of(by_key, turns):
+        yield from ((key, key, by_key[key]) for key in part)
 
 
 def _no_key(record: Any) -> None:

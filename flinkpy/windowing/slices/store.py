@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.operators.base import StreamOperator, Work
 from flinkpy.operators.context import OperatorContext
@@ -18,6 +19,7 @@ from flinkpy.windowing.slicing import Slicing
 from flinkpy.windowing.windows import TimeWindow
 
 Evaluated: TypeAlias = "tuple[TimeWindow, Any]"  # a window and its contents
+Saved: TypeAlias = "tuple[Any, Any, Any]"  # for a snapshot: a key of the backend, the share it stands for, and what to keep under the key
 
 
 class SliceStore(ABC):
@@ -37,8 +39,11 @@ class SliceStore(ABC):
         """Closes the user's functions, if there are some; also called if ``open`` failed, or never ran."""
 
     @abstractmethod
-    def saved(self) -> Iterable[tuple[Any, Any, Any]]:
-        """For a snapshot: keys of the backend, the share each stands for, and what to keep under the key."""
+    def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
+        """What gives, in another thread, what is held now."""
+
+    def after_batch(self) -> None:
+        """Some of what a freeze has left to do."""
 
     @abstractmethod
     def restore(self, saved: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -46,7 +46,7 @@ class SliceFunction:
     def __init__(self, function: Any, keyed: bool, context: OperatorContext, backend: KeyedStateBackend) -> None:
         self._key, self._window = backend.current, CurrentKey()
         self._service = WindowTimerService(context.timers, lambda due: None)
-        self._state = namespaced_state(backend.engine_values(WINDOW_STATE))
+        self._state = namespaced_state(backend, WINDOW_STATE)
         self._kept: dict[TimeWindow, dict[Any, None]] = {}
         for key in backend.keys(WINDOW_STATE):
             for window in self._state.get(key) or ():

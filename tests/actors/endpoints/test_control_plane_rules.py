@@ -27,11 +27,27 @@ from flinkpy.testing.simulation.cluster_invariants import check_calm
 from tests.actors.endpoints.test_slot_protocol import ONE, dispatcher, job, lose, make_cluster, play, rest
 
 JOB, OTHER = JobId("job"), JobId("other")
+UNWANTED = SlotRequestId("unwanted")
 
 
 def running(cluster: SimulatedCluster, graph: JobGraph | None = None) -> None:
     cluster.result(dispatcher(cluster).submit_job(graph or job(run_s=None)))
     cluster.network.run_for(3)
+
+
+def asking(cluster: SimulatedCluster) -> JobMaster:
+    """The JobMaster of a job that runs: it waits for a slot that it does not need."""
+    running(cluster)
+    master = cluster.job_masters[JOB]
+
+    def ask() -> None:
+        master.slots.pool.add_request(UNWANTED, AllocationId("unwanted"), ANY, (), cluster.network.now)
+        master.slots.request_all_again()
+
+    master.run_async(ask)
+    cluster.network.run_for(1)
+    assert cluster.resource_manager.slots.waiting_of(JOB) == {AllocationId("unwanted")}
+    return master
 
 
 def manager_of(cluster: SimulatedCluster) -> ResourceManagerGateway:
@@ -120,23 +136,26 @@ def test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow() -> None:
 
 def test_a_request_whose_cancellation_was_lost_is_dropped_when_the_job_master_says_what_it_waits_for() -> None:
     cluster = make_cluster(start_s=1000.0)
-    running(cluster)
-    master = cluster.job_masters[JOB]
-    unwanted = SlotRequestId("unwanted")
-
-    def ask() -> None:
-        master.slots.pool.add_request(unwanted, AllocationId("unwanted"), ANY, (), cluster.network.now)
-        master.slots.request_all_again()
-
-    master.run_async(ask)
-    cluster.network.run_for(1)
-    assert cluster.resource_manager.slots.waiting_of(JOB) == {AllocationId("unwanted")}
+    master = asking(cluster)
     lost = lose(cluster, "cancel_slot_requests", 10**6)
-    master.run_async(lambda: master.slots.cancel_request(CancelSlotRequest(unwanted)))
+    master.run_async(lambda: master.slots.cancel_request(CancelSlotRequest(UNWANTED)))
     cluster.network.run_for(15)
     assert cluster.resource_manager.slots.waiting_of(JOB) == set()
     assert lost() == 1
     check_calm(cluster)
+
+
+def test_a_request_that_is_cancelled_while_it_is_about_to_be_sent_again_is_dropped_at_once() -> None:
+    cluster = make_cluster(start_s=1000.0)
+    master = asking(cluster)
+
+    def ask_again_and_cancel() -> None:
+        master.slots.request_all_again()
+        master.slots.cancel_request(CancelSlotRequest(UNWANTED))
+
+    master.run_async(ask_again_and_cancel)
+    cluster.network.run_for(0.1)
+    assert cluster.resource_manager.slots.waiting_of(JOB) == set()
 
 
 # -- farewells ---------------------------------------------------------------------------------------------------------------

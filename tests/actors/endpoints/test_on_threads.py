@@ -117,7 +117,7 @@ class Cluster:
         self.manager = ResourceManager(self.service, self.driver, slot_config=slots, election=managing)
         self.ended = threading.Event()
 
-        def make_job_master(graph: JobGraph, on_terminal: OnTerminal) -> JobMaster:
+        def make_job_master(graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
             return JobMaster(self.service, graph, managing.retrieval(), on_terminal, slot_config=slots)
 
         self.dispatcher = Dispatcher(self.service, make_job_master, managing.retrieval(), on_shut_down=self.ended.set,

@@ -322,3 +322,69 @@ def test_the_tables_agree_whatever_happens(steps: list[tuple[str, int, int]], pe
         elif kind in ("free", "lie") and target is not None:
             act(slots.report_slots(target, view(target, what, None if kind == "free" else f"stranger-{what}"), now))
         slots.check_invariants()
+
+
+# -- spare workers, and workers of an earlier ResourceManager -----------------------------------------------------------------
+
+
+def started(actions: list[Action]) -> list[ResourceId]:
+    return [action.resource_id for action in actions if isinstance(action, StartWorker)]
+
+
+def with_spare(limit: int | None = None) -> SlotManager:
+    config = SlotConfig(1, idle_timeout=timedelta(seconds=30), request_timeout=timedelta(seconds=60), spare_workers=1)
+    return SlotManager(config, IdFactory(1), lambda profile: limit)
+
+
+def test_a_spare_worker_is_started_for_jobs_that_run_and_stays_while_they_do() -> None:
+    slots = with_spare()
+    assert slots.tick(0.0) == []
+    [first] = started(slots.request_slots([request("a")], 1.0))
+    slots.register_executor(first, report(0, None), 2.0)
+    slots.allocation_answered(first, [(0, AllocationId("a"))], report(1, "a"), 2.0)
+    assert slots.tick(4.0) == []  # the job begins on the first one
+    [spare] = started(slots.tick(5.0))
+    slots.register_executor(spare, report(0, None), 6.0)
+    assert slots.tick(10.0) == []
+    assert slots.tick(100.0) == []  # it is idle for long, and stays
+    slots.report_slots(first, report(2, None), 101.0)
+    assert {action.resource_id for action in slots.tick(200.0) if isinstance(action, StopWorker)} == {first, spare}
+    slots.check_invariants()
+
+
+def test_a_spare_worker_takes_over_at_once_and_the_next_one_comes_when_jobs_have_restarted() -> None:
+    slots = with_spare()
+    for name in (ONE, TWO):
+        slots.register_executor(name, report(0, None), 0.0)
+    slots.request_slots([request("a")], 1.0)
+    slots.allocation_answered(ONE, [(0, AllocationId("a"))], report(1, "a"), 1.0)
+    assert started(slots.tick(2.0)) == []
+    slots.unregister_executor(ONE, 10.0)
+    assert allocated(slots.request_slots([request("b")], 10.1)) == [(TWO, 0, "b")]
+    assert started(slots.tick(11.0)) == []
+    assert len(started(slots.tick(13.0))) == 1
+
+
+def test_where_the_cluster_has_no_room_there_is_no_spare() -> None:
+    slots = with_spare(limit=1)
+    slots.register_executor(ONE, report(0, None), 0.0)
+    slots.request_slots([request("a")], 1.0)
+    slots.allocation_answered(ONE, [(0, AllocationId("a"))], report(1, "a"), 1.0)
+    assert started(slots.tick(20.0)) == []
+
+
+def test_workers_of_an_earlier_resource_manager_are_waited_for_and_belong_to_this_one() -> None:
+    slots = manager()
+    slots.workers.expect_workers([ONE, TWO], 0.0)
+    assert started(slots.request_slots([request("a"), request("b"), request("c")], 0.5)) == []
+    assert allocated(slots.register_executor(ONE, report(0, None), 1.0)) == [(ONE, 0, "a")]
+    assert len(started(slots.tick(2.5))) == 2  # the other one did not come in time
+    assert slots.owns(ONE)
+    assert slots.owns(TWO)
+
+
+def test_when_all_of_them_have_come_others_are_started_at_once() -> None:
+    slots = manager()
+    slots.workers.expect_workers([ONE], 0.0)
+    slots.request_slots([request("a"), request("b")], 0.5)
+    assert len(started(slots.register_executor(ONE, report(0, None), 1.0))) == 1

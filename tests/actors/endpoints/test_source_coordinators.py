@@ -32,7 +32,7 @@ def coordinators(sent: list[tuple[int, Any]], failures: list[BaseException]) -> 
         lambda delay_s, action: None)
     made.start()
     for subtask in range(2):
-        made.attempt_deployed(attempt(subtask))
+        made.attempts_deployed([attempt(subtask)])
         made.handle_event(attempt(subtask), OPERATOR, ReaderRegistered("host"))
     sent.clear()
     return made

@@ -31,9 +31,12 @@ def timers() -> Iterator[TimerThread]:
 def test_timers_run_in_the_order_of_their_times(timers: TimerThread) -> None:
     ran: list[int] = []
     done: Future[None] = Future()
-    timers.schedule(0.03, lambda: done.complete(None))
+    all_there = threading.Event()
+    timers.schedule(0.0, all_there.wait)
+    timers.schedule(0.3, lambda: done.complete(None))
     for number in (2, 0, 1):
-        timers.schedule(0.005 * number, lambda number=number: ran.append(number))  # type: ignore[misc]
+        timers.schedule(0.1 * number, lambda number=number: ran.append(number))  # type: ignore[misc]
+    all_there.set()
     done.result(timeout=30)
     assert ran == [0, 1, 2]
 

@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from .sample import FencedSample, OtherGateway, Sample, SampleGateway
 ray = pytest.importorskip("ray")
 
 from flinkpy.actors.rpc import ray_service  # noqa: E402  # imports ray
-from flinkpy.actors.rpc.ray_service import RayHost, RayRpcService, find_host, start_host  # noqa: E402
+from flinkpy.actors.rpc.ray_service import NAMESPACE, RayHost, RayRpcService, find_host, start_host  # noqa: E402
 
 pytestmark = [
     pytest.mark.ray,
@@ -77,6 +78,33 @@ def test_an_ask_is_answered_from_another_process(service: RayRpcService, host: R
     gateway = gateway_to(service, f"{host.process}/sample")
     assert gateway.echo({"a": (1, 2)}, twice=True).result(30) == ({"a": (1, 2)}, {"a": (1, 2)})
     assert gateway.thread().result(30) == f"{host.process}/sample"
+
+
+class AnswersAtOnce:
+    """An actor's ``deliver`` whose answers are there before anybody can wait for them."""
+
+    def __init__(self, deliver: Any) -> None:
+        self._deliver = deliver
+
+    def options(self, **options: Any) -> Any:
+        return self._deliver.options(**options)
+
+    def remote(self, *message: Any) -> Any:
+        answer = self._deliver.remote(*message)
+        ray.wait([answer], timeout=30)
+        done = answer.future()
+        done.result(30)
+        return SimpleNamespace(future=lambda: done)
+
+
+def test_a_callback_asks_again_while_the_process_is_being_looked_up(service: RayRpcService, host: RayHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to the first ask may be there so fast that its callback runs in the thread that has sent the ask."""
+    actor = ray.get_actor(host.process, namespace=NAMESPACE)
+    monkeypatch.setattr(ray, "get_actor", lambda *name, **where: SimpleNamespace(deliver=AnswersAtOnce(actor.deliver)))
+    echoed: Future[Any] = Future()
+    service.connect(None, f"{host.process}/sample", SampleGateway).add_done_callback(
+        lambda done: done.result(0).echo("again", twice=False).forward_to(echoed))
+    assert echoed.result(30) == "again"
 
 
 def test_messages_of_one_caller_keep_their_order(service: RayRpcService, host: RayHost) -> None:

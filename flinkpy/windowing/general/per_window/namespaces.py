@@ -7,15 +7,49 @@ is read once per batch, and ``write_back`` stores the dicts that were read.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 from flinkpy.core.keys import canonical_key
+from flinkpy.core.mutability import could_be_mutated, is_safe
+from flinkpy.state.backend import KeyedStateBackend
 
 ByWindow: TypeAlias = "dict[Any, Any]"  # of one key: window -> value
-NamespacedState: TypeAlias = "dict[Any, ByWindow]"  # key -> window -> value
+NamespacedState: TypeAlias = "_HeldState | _LoadedState"  # key -> window -> value
 
 MISSING = object()  # stands for no value, because None may be a value
+
+
+class _HeldState:
+    """What the heap backend holds: a dict, or after a freeze something that stands for it until all of that is written.
+
+    ``mapping`` is for loops over a batch, or over the windows that are due: it is another one after the next barrier or batch.
+    """
+
+    __slots__ = ("get", "mapping")
+    get: Callable[..., Any]
+
+    def __init__(self, mapping: dict[Any, ByWindow]) -> None:
+        self.rebind(mapping)
+
+    def rebind(self, mapping: dict[Any, ByWindow]) -> None:
+        self.mapping, self.get = mapping, mapping.get
+
+    def __getitem__(self, key: Any) -> ByWindow:
+        return self.mapping[key]
+
+    def __setitem__(self, key: Any, by_window: ByWindow) -> None:
+        self.mapping[key] = by_window
+
+    def __delitem__(self, key: Any) -> None:
+        del self.mapping[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.mapping
+
+    def __bool__(self) -> bool:
+        return type(self.mapping) is not dict or bool(self.mapping)  # what stands for a dict would have to look for a key that is left
 
 
 class _LoadedState(dict[Any, ByWindow]):
@@ -24,6 +58,10 @@ class _LoadedState(dict[Any, ByWindow]):
     def __init__(self, values: MutableMapping[Any, ByWindow]) -> None:
         super().__init__()
         self._values = values
+
+    @property
+    def mapping(self) -> _LoadedState:
+        return self
 
     def get(self, key: Any, default: Any = None) -> Any:
         found = super().get(key)
@@ -49,9 +87,36 @@ class _LoadedState(dict[Any, ByWindow]):
         self.clear()
 
 
-def namespaced_state(values: MutableMapping[Any, ByWindow]) -> NamespacedState:
-    """State by key and window, over what ``backend.engine_values(name)`` returns."""
-    return values if type(values) is dict else _LoadedState(values)
+def namespaced_state(backend: KeyedStateBackend, name: str) -> NamespacedState:
+    """The engine's state of that name by key and window. The operator calls ``backend.after_records`` for each batch."""
+    values = backend.engine_values(name)
+    if type(values) is not dict:
+        return _LoadedState(values)
+    held = _HeldState(values)
+    backend.layer_engine_values(name, held.rebind, copy_of_windows)
+    return held
+
+
+def copy_of_windows(by_window: ByWindow) -> ByWindow:
+    """A copy of a key's dict that shares nothing changeable with it.
+
+    >>> contents = {"morning": [1, 2], "noon": (3, 4)}
+    >>> copied = copy_of_windows(contents)
+    >>> contents["morning"].append(3)
+    >>> copied
+    {'morning': [1, 2], 'noon': (3, 4)}
+    """
+    copied: ByWindow = {}
+    for window, value in by_window.items():
+        kind = type(value)
+        if (kind is list and not could_be_mutated(value)) or (kind is dict and not could_be_mutated(value.values())):
+            copied[window] = value.copy()
+        elif is_safe(value):
+            copied[window] = value
+        else:  # what several windows share stays shared
+            memo: dict[int, Any] = {}
+            return {window: deepcopy(value, memo) for window, value in by_window.items()}
+    return copied
 
 
 def write_back(state: NamespacedState) -> None:
@@ -62,7 +127,7 @@ def write_back(state: NamespacedState) -> None:
 
 def namespaces_of(state: NamespacedState, key: Any) -> ByWindow:
     """The key's dict, created if there is none. The caller must put a value into it."""
-    by_window = state.get(key)
+    by_window: ByWindow | None = state.get(key)
     if by_window is None:
         by_window = state[key] = {}
     return by_window

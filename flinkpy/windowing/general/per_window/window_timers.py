@@ -8,25 +8,38 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
+from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.operators.base import Work
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
+from flinkpy.state.frozen_tables import parts_of
+from flinkpy.state.heap.layers import Layers
+from flinkpy.state.heap.overlay import parts_of_entries
 
+_AT_ONCE = 1 << 10  # timers, or moments, between two turns
 _SLACK = 64  # the heap may have this many more moments without timers than with timers
 
 Timer: TypeAlias = "tuple[Any, Any]"  # key, window
+Waiting: TypeAlias = "dict[Timer, None]"  # of one moment, in the order in which they were registered
+Frozen: TypeAlias = "Mapping[int, Mapping[Timer, None]]"  # by moment
 SavedTimers: TypeAlias = "dict[Any, dict[Any, list[int]]]"  # key -> window -> moments
 
 
 class WindowTimers:
     """The timers of one time domain."""
 
+    few_moments: int = 1 << 10
+    few_timers: int = 1 << 6  # of one moment, up to which a freeze copies them
+
     def __init__(self) -> None:
         self._moments: list[int] = []
-        self._waiting: dict[int, dict[Timer, None]] = {}
+        self._waiting: dict[int, Waiting] = {}
+        self._layers = Layers("timers", self._waiting, self._rebind, dict.copy, 0)
+        self._crowded: dict[int, Layers] = {}  # of moments that were frozen by themselves, and are not settled yet
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -44,15 +57,16 @@ class WindowTimers:
         if waiting is None:
             return
         waiting.pop((key, window), None)
-        if not waiting:
+        if type(waiting) is dict and not waiting:  # what stands for a frozen one would have to look for a timer that is left
             del self._waiting[moment]
-            if len(self._moments) > 2 * len(self._waiting) + _SLACK:
+            if self._layers.is_settled and len(self._moments) > 2 * len(self._waiting) + _SLACK:
                 self._moments[:] = self._waiting
                 heapq.heapify(self._moments)
 
     def clear(self) -> None:
         self._moments.clear()
         self._waiting.clear()
+        self._crowded.clear()
 
     def next_moment(self) -> int | None:
         """The moment of the earliest timer; None without timers."""
@@ -86,16 +100,44 @@ class WindowTimers:
                 known.discard(each)
                 yield each
 
-    def by_key(self) -> SavedTimers:
-        """All timers, as state of their keys, for a snapshot."""
-        found: SavedTimers = {}
-        for moment in sorted(self._waiting):
-            for key, window in self._waiting[moment]:
-                found.setdefault(key, {}).setdefault(window, []).append(moment)
-        return found
+    # -- checkpoints -----------------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> Callable[[Turns], SavedTimers]:
+        """What gives the timers of now as state of their keys. Where there are many moments, the dict of all of them is frozen, and a moment's timers
+        are copied when it is touched; else each moment with many timers is frozen by itself."""
+        if self._crowded or (self._layers.is_settled and len(self._waiting) <= self.few_moments):
+            frozen: Frozen = {moment: self._frozen_at(moment, waiting) for moment, waiting in self._waiting.items()}
+        else:
+            frozen = self._layers.freeze()
+        return partial(_by_key, frozen)
+
+    def _frozen_at(self, moment: int, waiting: Waiting) -> Mapping[Timer, None]:
+        layers = self._crowded.get(moment)
+        if layers is None or layers.entries is not waiting:
+            if len(waiting) <= self.few_timers:
+                return waiting.copy()
+            layers = self._crowded[moment] = Layers("timers", waiting, partial(self._rebind_at, moment), None, 0)
+        return layers.freeze()
+
+    def _rebind(self, waiting: dict[int, Waiting]) -> None:
+        self._waiting = waiting
+
+    def _rebind_at(self, moment: int, waiting: Waiting) -> None:
+        self._waiting[moment] = waiting
+
+    def after_batch(self) -> None:
+        """Some of what a freeze has left to do."""
+        if not self._layers.is_settled:
+            self._layers.after_batch()
+        for moment, layers in list(self._crowded.items()):
+            if self._waiting.get(moment) is layers.entries:  # else it has fired
+                layers.after_batch()
+                if not layers.is_settled:
+                    continue
+            del self._crowded[moment]
 
     def restore(self, saved: Mapping[Any, Mapping[Any, list[int]]]) -> None:
-        """Adds the timers that ``by_key`` returned."""
+        """Adds the timers that were saved."""
         for key, windows in saved.items():
             for window, moments in windows.items():
                 for moment in moments:
@@ -130,6 +172,11 @@ class WindowTimerService:
         if not self._firing:
             self._wake_up.at(self.processing.next_moment())
 
+    def after_batch(self) -> None:
+        """Some of what a freeze has left to do."""
+        self.event.after_batch()
+        self.processing.after_batch()
+
     def firing(self, work: Work) -> Work:
         """Does the work of the due timers, then sets the task's timer for the next one."""
         yield from work
@@ -143,3 +190,19 @@ class WindowTimerService:
     def disarm(self) -> None:
         """Cancels the task's timer."""
         self._wake_up.cancel()
+
+
+def _by_key(frozen: Frozen, turns: Turns) -> SavedTimers:
+    found: SavedTimers = {}
+    for moments, of_moments in parts_of_entries(frozen, _AT_ONCE):
+        for moment, waiting in zip(moments, of_moments):
+            for timers, _ in parts_of_entries(waiting, _AT_ONCE):
+                for key, window in timers:
+                    found.setdefault(key, {}).setdefault(window, []).append(moment)
+                turns.give_way()
+        turns.give_way()
+    for keys in parts_of(found, turns):
+        for key in keys:
+            for moments in found[key].values():
+                moments.sort()
+    return found

@@ -90,7 +90,7 @@ def _culprit(record: Any) -> str:
 def _known(value: Any) -> Any:
     """A value that ``json`` does not know, in terms of values it knows."""
     if type(value) in _SINGLE:
-        return _text(value)
+        return single_text(value)
     named = plain(value)
     if named is not value:
         return named
@@ -100,10 +100,11 @@ def _known(value: Any) -> Any:
         return str(value)
     if isinstance(value, (np.bool_, np.number)):
         return value.item()
-    return value.tolist() if isinstance(value, np.ndarray) else _text(value)
+    return value.tolist() if isinstance(value, np.ndarray) else single_text(value)
 
 
-def _text(value: Any) -> str:
+def single_text(value: Any) -> str:
+    """The text of a value without parts that JSON does not have. Raises TypeError for an object without a text form."""
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -132,7 +133,7 @@ def cell_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if type(value) in _SINGLE:
-        return _text(value)
+        return single_text(value)
     if isinstance(value, (Mapping, list, tuple, Row, np.ndarray)) or is_dataclass(value):
         return json_text(value)
     known = value if isinstance(value, (int, float)) else _known(value)

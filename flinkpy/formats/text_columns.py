@@ -40,6 +40,12 @@ def changed_type(kind: Any, change: Callable[[Any], Any]) -> Any:
     return change(kind)
 
 
+def in_microseconds(kind: Any) -> Any:
+    """Files of text have moments with as many digits as their writer likes; Arrow reads no more of them than the type has, even if they are zeros. So
+    they are read in microseconds, and cast."""
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms") else kind
+
+
 def decoded(batch: Any, schema: Any) -> Any:
     """The record batch with text converted to the schema's types of bytes and times of day. Raises ArrowInvalid for
     text that is neither."""

@@ -1,0 +1,56 @@
+"""``flinkpy savepoint``, ``checkpoint`` and ``stop``: what a job is asked for from another process, and the removal of savepoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from flinkpy.actors.gateways import SavepointStatus
+from flinkpy.cli.jobs import reach_session
+from flinkpy.core.elements import SnapshotType
+from flinkpy.core.errors import ConfigurationError, SavepointError
+from flinkpy.core.lifecycles import JOB
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stored_checkpoints import dispose_savepoint
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+
+
+def ask_for_snapshot(
+    target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str, kind: SnapshotType, folder: str | None = None,
+    form: str | None = None,
+) -> None:
+    """Has the job take the snapshot, waits until it is over, and prints where it is. The job is named by its id, or by how that begins."""
+    session = reach_session(target, definitions, conf)
+    job = session.find_job(job_id)
+    if JOB.is_terminal(job.state):
+        raise SavepointError(f"job {job.job_id} {job.name!r} has ended: it is {job.state.value}")
+    asked = session.job(job.job_id, job.name).request_savepoint(kind, folder, form)
+    path = asked.result(on_progress=Progress())
+    what = "savepoint" if kind.is_savepoint else "checkpoint"
+    click.echo(f"{what} of {job.job_id} {job.name!r}: {path or 'in the memory of the JobManager'}")
+    if kind.stops_job:
+        click.echo(f"stopped {job.job_id} {job.name!r}; to go on: flinkpy run -s {path} PROGRAM")
+
+
+class Progress:
+    """Says on standard error how far a snapshot is, when that has changed."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def __call__(self, status: SavepointStatus) -> None:
+        line = f"{status.acknowledged} of {status.subtasks} subtasks have saved their state" if status.subtasks else "waiting until it can begin"
+        if line != self._said:
+            self._said = line
+            click.echo(line, err=True)
+
+
+def dispose(path: str) -> None:
+    """Removes a savepoint: its files, and its folder if nothing else is there."""
+    if not path:
+        raise ConfigurationError("name the savepoint's folder")
+    folder = absolute(path)
+    dispose_savepoint(file_store_of(folder), folder)
+    click.echo(f"removed the savepoint {folder}")

@@ -1,0 +1,65 @@
+"""LeaderFinder: tells a worker which ResourceManager leads its session, also when the JobManager has died and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flinkpy.actors.rpc.endpoint import NoGateway, RpcEndpoint
+from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
+from flinkpy.actors.rpc.service import RpcService
+from flinkpy.cluster.session import SessionGateway, SessionInfo
+from flinkpy.core.futures import Future
+
+
+class LeaderFinder(LeaderRetrievalService):
+    """Asks the session at ``address``, and again whenever its process has died. ``exists()`` says whether it may come back; it may block. If not,
+    or if another session has taken the name since, ``on_gone()`` is called."""
+
+    def __init__(self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None]) -> None:
+        self._service, self._address, self._session_id, self._exists, self._on_gone = service, address, session_id, exists, on_gone
+        self._search: _Search | None = None
+
+    def start(self, listener: Callable[[LeaderInformation], None]) -> None:
+        self._search = _Search(self._service, self._address, self._session_id, self._exists, self._on_gone, listener)
+        self._search.start()
+
+    def stop(self) -> None:
+        if self._search is not None:
+            self._search.stop()
+
+
+class _Search(RpcEndpoint):
+    gateway = NoGateway
+    RETRY_S = 0.1
+
+    def __init__(
+        self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None],
+        listener: Callable[[LeaderInformation], None],
+    ) -> None:
+        super().__init__(service, "leader-finder")
+        self._address, self._session_id, self._exists, self._on_gone, self._listener = address, session_id, exists, on_gone, listener
+
+    def on_start(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        self.connect(self._address, SessionGateway).compose(lambda session: session.describe()).add_done_callback(self._described)
+
+    def _described(self, done: Future[SessionInfo]) -> None:
+        info = done.result(timeout=0) if done.error is None else None
+        if info is None or info.resource_manager == NO_LEADER:
+            self._look_again()
+        elif info.session_id != self._session_id:
+            self._on_gone()
+        else:
+            self._listener(info.resource_manager)
+            self.service.watch(self, self._address, lambda reason: self._look())
+
+    def _look_again(self) -> None:
+        self.service.run_in_background(self, self._exists).add_done_callback(self._exists_or_not)
+
+    def _exists_or_not(self, done: Future[bool]) -> None:
+        if done.error is None and not done.result(timeout=0):
+            self._on_gone()
+        else:
+            self.schedule_run_async(self.RETRY_S, self._look)

@@ -1,0 +1,75 @@
+"""TakeOver: the first thing a highly available JobManager does. It begins a term of its own, and finds the jobs of the terms before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from flinkpy.actors.job_store import Inheritance, JobStore
+from flinkpy.actors.rpc.endpoint import NoGateway, RpcEndpoint
+from flinkpy.actors.rpc.service import RpcService
+from flinkpy.core.errors import FencingError
+from flinkpy.core.futures import Future
+from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_STORAGE, takes_checkpoints
+from flinkpy.core.options.high_availability import HighAvailability
+from flinkpy.core.options.schema import read
+from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.fenced_store import FencedStore
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.locations import join
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+
+log = logging.getLogger(__name__)
+
+
+class TakeOver(RpcEndpoint):
+    """Repeats until the store answers; then ``inheritance`` is complete. ``on_deposed`` is called, in any thread, when another JobManager leads."""
+
+    gateway = NoGateway
+    RETRY_S = 1.0
+
+    def __init__(
+        self, service: RpcService, config: HighAvailability, on_deposed: Callable[[], None],
+        file_stores: Callable[[str], FileStore] = file_store_of,
+    ) -> None:
+        super().__init__(service, "takeover")
+        self._config, self._on_deposed, self._file_stores = config, on_deposed, file_stores
+        self.inheritance: Future[Inheritance] = Future()
+
+    def on_start(self) -> None:
+        self.service.run_in_background(self, self._take_over).add_done_callback(self._taken)
+
+    def _take_over(self) -> Inheritance:
+        folder = join(self._config.storage_dir, self._config.cluster_id)
+        store = FencedStore(self._file_stores(folder), folder)
+        term = store.take_term(self.service.ids.fencing_token())
+        found = JobStore(store, term, self._deposed, self.service.ids).recover()
+        store.forget_earlier_terms()
+        return found
+
+    def _taken(self, done: Future[Inheritance]) -> None:
+        if done.error is None:
+            found = done.result(timeout=0)
+            log.info("term %d begins with %d jobs that run and %d that have ended", found.term.number, len(found.running), len(found.ended))
+            self.inheritance.complete(found)
+        elif isinstance(done.error, OSError):
+            log.warning("the jobs of the JobManager before are not found yet: %s", done.error)
+            self.schedule_run_async(self.RETRY_S, self.on_start)
+        else:
+            raise done.error
+
+    def _deposed(self, error: FencingError) -> None:
+        log.critical("%s; this one ends. If both are wanted, give each its own high-availability.cluster-id", error)
+        self._on_deposed()
+
+
+def with_checkpoint_folder(config: HighAvailability | None, job_graph: JobGraph) -> JobGraph:
+    """The job, with a folder for its checkpoints if it takes some and names none: those in memory would die with the JobManager."""
+    values = job_graph.configuration
+    if config is None or not takes_checkpoints(values) or read(values, CHECKPOINT_DIRECTORY) is not None:
+        return job_graph
+    if str(read(values, CHECKPOINT_STORAGE) or "").lower() == "jobmanager":
+        log.warning("job %r keeps its checkpoints in the JobManager's memory: if that dies, the job begins anew", job_graph.name)
+        return job_graph
+    return replace(job_graph, configuration={**values, CHECKPOINT_DIRECTORY.key: join(config.storage_dir, "checkpoints")})

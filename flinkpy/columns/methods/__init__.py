@@ -1,0 +1,1 @@
+"""The methods of expressions by topic; ``flinkpy.columns.expression`` joins them."""

@@ -1,0 +1,89 @@
+"""Lines of a text file that cannot be read: where they are and why, found in a block that was refused as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from flinkpy.connectors.files.csv.csv_records import lines_in
+from flinkpy.core.errors import ProgramError
+
+_PLACE = re.compile(r"Row #(\d+): |in row (\d+)")  # among the records that Arrow was given, counted from 1 or from 0
+_FEW = 500  # records, which are read faster than their half is found
+
+OnError = Literal["fail", "null", "skip"]
+
+
+@dataclass(frozen=True)
+class BrokenLine:
+    """A line that is no record of its file: the ``record`` of its dead letter. ``line`` counts from 1; ``text`` is the
+    whole line, or the lines of a quoted field, with \\\\x.. for bytes that are no text.
+
+    >>> BrokenLine("sales.csv", 17, "Oslo,many", "column 'price': 'many' is no int64")
+    BrokenLine(file='sales.csv', line=17, text='Oslo,many', why="column 'price': 'many' is no int64")
+    """
+
+    file: str
+    line: int
+    text: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A record of a block that could not be read: its place and bytes, and the line of the block that it begins in."""
+
+    line: int
+    data: bytes
+    error: Exception
+
+    def broken(self, file: str, lines_before: int) -> BrokenLine:
+        text = self.data.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        return BrokenLine(file, lines_before + self.line, text, _PLACE.sub("", str(self.error)))
+
+
+def read_around(block: bytes, ends_of: Callable[[bytes], Any], read: Callable[[bytes], Any]) -> Iterator[Any]:
+    """What ``read`` makes of the block, or of its parts between the records that it refuses with an ArrowException; and
+    a Refused for each of these, all in order. ``ends_of`` says where the records end."""
+    try:
+        yield read(block)
+        return
+    except pa.ArrowException as error:
+        refused = error
+    bounds = [0, *ends_of(block).tolist()]
+    yield from _divided(block, bounds, 0, len(bounds) - 1, refused, read)
+
+
+def _divided(block: bytes, bounds: list[int], first: int, last: int, refused: Exception, read: Callable[[bytes], Any]) -> Iterator[Any]:
+    """The records first to last, which were refused together."""
+    if last - first == 1:
+        yield Refused(lines_in(block[:bounds[first]]) + 1, block[bounds[first]:bounds[last]], refused)
+        return
+    for low, high in _parts(first, last, str(refused)):
+        try:
+            found = read(block[bounds[low]:bounds[high]])
+        except pa.ArrowException as error:
+            yield from _divided(block, bounds, low, high, error, read)
+        else:
+            yield found
+
+
+def _parts(first: int, last: int, why: str) -> list[tuple[int, int]]:
+    """Two halves; of a few records, the one that Arrow's message names, and those before and behind it."""
+    named = _PLACE.search(why)
+    if named is None or last - first > _FEW:
+        middle = (first + last) // 2
+        return [(first, middle), (middle, last)]
+    at = min(first + (int(named[1]) - 1 if named[1] else int(named[2])), last - 1)
+    return [(low, high) for low, high in ((first, at), (at, at + 1), (at + 1, last)) if low < high]
+
+
+def check_on_error(on_error: OnError) -> OnError:
+    """Raises ProgramError for what is no such word."""
+    if on_error not in ("fail", "null", "skip"):
+        raise ProgramError(f'on_error= is "fail", "null" or "skip", or ErrorPolicy.divert(tag); this is {on_error!r:.80}')
+    return on_error

@@ -1,0 +1,107 @@
+"""Where the records of a CSV file end: at the line ends outside of quotes.
+
+As in Arrow's reader, a quote opens a quoted field only at the field's beginning; two quotes inside are one; what comes
+after the closing quote belongs to the field. So a quote in the middle of a field has no meaning. All positions of
+quotes are found at once; only a block with quotes in the middle of fields is gone through quote by quote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+_STARTS = (0x0A, 0x0D)  # a field begins behind these, and behind the delimiter
+
+
+@dataclass(frozen=True)
+class RecordEnds:
+    """Finds them in blocks of bytes that begin with a record. ``quote`` None: quotes have no meaning."""
+
+    delimiter: bytes
+    quote: bytes | None
+
+    def last(self, block: bytes) -> int:
+        """How many bytes of the block are whole records."""
+        line_end = b"\n"
+        end = block.rfind(line_end) + 1
+        if not end:  # line ends of old Macs; the last byte may be the first half of a line end of two
+            line_end = b"\r"
+            end = block.rfind(line_end, 0, len(block) - 1) + 1
+        if self.quote is None or block.find(self.quote, 0, end) < 0:
+            return end
+        quotes = self._quotes(block)
+        while end:
+            before = int(np.searchsorted(quotes, end))
+            if before % 2 == 0:
+                return end
+            end = block.rfind(line_end, 0, int(quotes[before - 1])) + 1  # before the quoted field that is open there
+        return 0
+
+    def first(self, block: bytes) -> int:
+        """How many bytes the first record of the block has."""
+        return int(self.all(block)[0])
+
+    def all(self, block: bytes) -> Any:
+        """Where each whole record of the block ends, as an array; the last one also if no line end follows."""
+        data = np.frombuffer(block, np.uint8)
+        is_end = data == _STARTS[0]
+        if b"\r" in block:
+            is_end[:-1] |= (data[:-1] == _STARTS[1]) & (data[1:] != _STARTS[0])
+            is_end[-1:] |= data[-1:] == _STARTS[1]
+        ends = np.flatnonzero(is_end) + 1
+        if self.quote is not None and self.quote in block:
+            ends = ends[np.searchsorted(self._quotes(block), ends) % 2 == 0]
+        return ends if len(ends) and ends[-1] == len(block) else np.append(ends, len(block))
+
+    def _quotes(self, block: bytes) -> Any:
+        """The positions of quotes that open and close, in turn. Two quotes inside of a field close it and open it again."""
+        data = np.frombuffer(block, np.uint8)
+        quotes = np.flatnonzero(data == ord(self.quote or b"\0"))
+        opening = quotes[::2]
+        before = data[opening - 1]  # of the block's first byte that is the last one, which is looked at next
+        starts = (opening == 0) | (before == ord(self.delimiter)) | (before == _STARTS[0]) | (before == _STARTS[1])
+        starts[1:] |= opening[1:] == quotes[1::2][:len(opening) - 1] + 1
+        return quotes if starts.all() else self._one_by_one(data, quotes)
+
+    def _one_by_one(self, data: Any, quotes: Any) -> Any:
+        starts = {ord(self.delimiter), *_STARTS}
+        found: list[int] = []
+        is_open, closed = False, -2
+        for at in quotes.tolist():
+            if is_open:
+                is_open, closed = False, at
+            elif at == 0 or at == closed + 1 or int(data[at - 1]) in starts:
+                is_open = True
+            else:
+                continue  # in the middle of a field
+            found.append(at)
+        return np.array(found, np.int64)
+
+
+def lines_in(data: bytes) -> int:
+    """How many lines end in the bytes."""
+    return data.count(b"\n") or data.count(b"\r")
+
+
+class RecordBlocks:
+    """A stream of bytes in blocks of whole records."""
+
+    def __init__(self, stream: IO[bytes], ends: RecordEnds, block_bytes: int, longest: int) -> None:
+        self._stream, self._ends, self._block_bytes, self._longest = stream, ends, block_bytes, longest
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest = b""
+        while read := self._stream.read(max(self._block_bytes - len(rest), len(rest))):  # twice as much within a long record
+            block = rest + read if rest else bytes(read)
+            end = self._ends.last(block)
+            if end:
+                yield block[:end] if end < len(block) else block
+            rest = block[end:]
+            if len(rest) > self._longest:
+                raise pa.ArrowInvalid(f"a record has more than {self._longest >> 20} MB: perhaps a quote is not closed. It begins with {rest[:40]!r}")
+        if rest:
+            yield rest

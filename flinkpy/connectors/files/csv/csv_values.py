@@ -1,0 +1,135 @@
+"""Records of CSV as columns, by Arrow's reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from flinkpy.columns.values.exact_casts import cast_exactly
+from flinkpy.connectors.files.csv.csv_options import CsvOptions
+from flinkpy.formats.text_columns import as_text, changed, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
+
+_WHOLE_BLOCK = 1 << 30
+
+
+class CsvParser:
+    """Reads blocks of records of a file with these columns. ``schema`` says their types, ``wanted`` which are read.
+
+    ``refuses_rounded``: whether a column of floats refuses whole numbers that no float equals."""
+
+    def __init__(self, options: CsvOptions, names: Sequence[str], schema: pa.Schema | None, wanted: Sequence[str] | None = None, *,
+                 refuses_rounded: bool = False) -> None:
+        self._options, self._names, self._schema, self._wanted = options, list(names), schema, wanted
+        self._refuses_rounded = refuses_rounded
+        self._reading: dict[str, Any] | None = None  # Arrow's options for ``read``, which is called often where lines are broken
+        self._read_as = None if schema is None else changed(as_text(schema, is_of_bytes), in_microseconds)
+        self._is_read_otherwise = schema is not None and not schema.equals(self._read_as)
+        self._comment = None
+        if options.comment is not None:
+            self._comment = re.compile(rb"(?m)^" + re.escape(options.comment.encode()) + rb".*\n?")
+
+    def shown_schema(self, block: bytes, *, lenient: bool) -> pa.Schema:
+        """The types that these records show; ``lenient``: without those of more or fewer fields."""
+        if not self._names:
+            return pa.schema([])
+        return self._parse(block, self._names, None, None, lenient=lenient).schema
+
+    def read(self, block: bytes) -> Any:
+        """The records as a table. Raises ArrowInvalid if one of them is broken."""
+        if self._reading is None:
+            self._reading = self._arrow_options(self._names, self._read_as, self._wanted, _WHOLE_BLOCK)
+        read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
+        if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
+            as_texts = self._parse(block, self._names, pa.schema([(name, pa.string()) for name in large]), list(large))
+            for name in large:
+                refuse_rounded(as_texts.column(name), name)
+        return pa.Table.from_batches([self._as_declared(batch) for batch in read.to_batches()]) if self._is_read_otherwise else read
+
+    def _as_declared(self, batch: Any) -> Any:
+        """The batch with the types of the schema. Raises ArrowInvalid for a value that has none."""
+        assert self._schema is not None, "only what is declared is read otherwise"
+        for at, name in enumerate(batch.schema.names):
+            field = self._schema.field(name)
+            if pa.types.is_timestamp(field.type) and not field.type.equals(batch.schema.field(at).type):
+                batch = batch.set_column(at, field, cast_exactly(batch.column(at), field))
+        return decoded(batch, self._schema)
+
+    def texts(self, record: bytes) -> list[str | None]:
+        """The fields of one record, however many there are."""
+        count = self._parse(record, None, None, None).num_columns
+        names = [f"f{at}" for at in range(count)]
+        row = self._parse(record, names, pa.schema([(name, pa.string()) for name in names]), None)
+        return [column[0].as_py() for column in row.columns]
+
+    def mended(self, record: bytes) -> Any:
+        """A broken record as a batch of one row, with null for what is missing or not of its column's type."""
+        try:
+            fields = self.texts(record)
+        except (pa.ArrowException, IndexError):
+            fields = []
+        assert self._schema is not None, "only records of a known schema are mended"
+        values = dict(zip(self._names, fields))
+        columns = [self._value(values.get(name), self._schema.field(name)) for name in self._wanted or ()]
+        return pa.RecordBatch.from_arrays(columns, names=list(self._wanted or ()))
+
+    def _value(self, text: str | None, field: Any) -> Any:
+        if text is not None:
+            quoted = f'"{text.replace(chr(34), chr(34) * 2)}"\n'.encode()
+            alone = CsvParser(self._options_of_one, [field.name], pa.schema([field]), [field.name], refuses_rounded=self._refuses_rounded)
+            try:
+                return alone.read(quoted).column(0).combine_chunks()
+            except pa.ArrowException:
+                pass
+        return pa.nulls(1, field.type)
+
+    @property
+    def _options_of_one(self) -> CsvOptions:
+        return replace(self._options, quote_char='"', delimiter=",", comment=None)
+
+    def _parse(self, block: bytes, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None,
+               options: dict[str, Any] | None = None, *, lenient: bool = False) -> Any:
+        if self._comment is not None:
+            block = self._without_comments(block)
+        if names is not None and not block.strip(b"\r\n"):
+            fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
+            return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
+        return csv.read_csv(pa.BufferReader(block), **(options or self._arrow_options(names, types, wanted, _WHOLE_BLOCK, lenient=lenient)))
+
+    def streamed(self, stream: Any, block_bytes: int) -> Iterator[Any]:
+        """The batches of a stream of records, by Arrow's own reader. It has no comments."""
+        if not self._names:
+            return
+        try:
+            reader = csv.open_csv(stream, **self._arrow_options(self._names, self._read_as, self._wanted, block_bytes))
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return
+            raise
+        with reader:
+            for batch in reader:
+                yield self._as_declared(batch) if self._is_read_otherwise else batch
+
+    def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, block_bytes: int, *,
+                       lenient: bool = False) -> dict[str, Any]:
+        options = self._options
+        return {
+            "read_options": csv.ReadOptions(use_threads=False, block_size=block_bytes, column_names=names, autogenerate_column_names=names is None),
+            "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False, newlines_in_values=True,
+                                              invalid_row_handler=(lambda row: "skip") if lenient else None),
+            "convert_options": csv.ConvertOptions(
+                column_types=types, include_columns=wanted, null_values=options.null_values, strings_can_be_null=True,
+                quoted_strings_can_be_null=False),
+        }
+
+    def _without_comments(self, block: bytes) -> bytes:
+        assert self._comment is not None, "asked only where there are comments"
+        if self._options.quote_char is None or self._options.quote_char.encode() not in block:
+            return self._comment.sub(b"", block)
+        ends = self._options.ends.all(block).tolist()
+        records = [block[start:end] for start, end in zip([0, *ends], ends)]
+        return b"".join([record for record in records if not self._comment.match(record)])

@@ -1,0 +1,135 @@
+"""Files with one JSON object per line as column batches, cut at line ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, read_around
+from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
+from flinkpy.connectors.files.csv.csv_records import RecordEnds
+from flinkpy.connectors.files.json_lines import mended, parse_lines, refuse_rounded_numbers, shown_schema
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
+from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
+from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
+from flinkpy.connectors.source_api.source import ReaderContext
+from flinkpy.core.errors import ProgramError
+from flinkpy.formats.text_columns import changed, in_microseconds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK_BYTES = 1 << 20
+_ENDS = RecordEnds(b",", None)  # JSON has no line ends within texts
+
+
+class JsonLinesSource(ColumnFileSource):
+    """Reads files with one JSON object per line. ``schema`` gives the columns; fields that it does not have are an
+    error, unless ``ignore_extra_fields``. Without it, the columns are those that the first block of the first file
+    shows; with ``infer_all``, those that all files show, which are read once for it.
+
+    ``on_error`` says what happens to a line that is no such object, or has a value that is not of its column's type:
+    it fails the job (``"fail"``), its wrong values are null (``"null"``), or it is left out (``"skip"``).
+    """
+
+    takes_error_policy = True
+
+    def __init__(
+        self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, batch_rows: int = DEFAULT_BATCH_ROWS,
+        split_bytes: int = DEFAULT_SPLIT_BYTES, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnError = "fail",
+        watch_interval_ms: int | None = None,
+    ) -> None:
+        self._split_bytes, self._infer_all, self._ignores_extra = split_bytes, infer_all, ignore_extra_fields
+        self._on_error = check_on_error(on_error)
+        super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
+
+    def _shown_schema(self) -> pa.Schema:
+        if not self._infer_all:
+            return self._schema_of_beginnings()
+        from flinkpy.connectors.files.merged_schemas import merged_schema
+
+        shown = [(file.path, schema) for file in self._files for schema in self._shown_schemas(file)]
+        if not shown:
+            raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
+        return merged_schema(shown, ProgramError, self._wanted)
+
+    def _first_schema(self, file: FileInfo) -> pa.Schema:
+        for schema in self._shown_schemas(file):
+            return schema
+        raise ProgramError(f"{file.path} is empty; its columns are not known, give schema=")
+
+    def _shown_schemas(self, file: FileInfo) -> Iterator[pa.Schema]:
+        """What each block of the file shows."""
+        import pyarrow as pa
+
+        blocks = LineBlocks(FileSplit("", file, 0, None), _BLOCK_BYTES)
+        try:
+            while (found := blocks.next()) is not None:
+                if self._on_error == "fail":
+                    yield shown_schema(found[1])
+                else:
+                    yield from (each for each in read_around(found[1], _ENDS.all, shown_schema) if not isinstance(each, Refused))
+        except pa.ArrowException as error:
+            raise ProgramError(f"cannot read {file.path} as JsonLines: {error}") from error
+        finally:
+            blocks.close()
+
+    def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
+        size = max(64 << 10, min(self._split_bytes, -(-file.size // parallelism)))
+        for part in cut_file(file, size):
+            yield RowsSplit(part.split_id, file, lines=part)
+
+    def _read(self, block: bytes) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.values.conversion import conformed
+
+        read = parse_lines(block, self._full_schema, ignore_extra_fields=self._ignores_extra)
+        if self._is_shown:
+            refuse_rounded_numbers(block, read.select(self._in_files.names))
+        if not len(self._in_files):  # only the number of rows is asked for
+            return read
+        in_micros = changed(self._in_files, in_microseconds)
+        batches = [conformed(batch, in_micros) for batch in read.to_batches()]
+        if not in_micros.equals(self._in_files):
+            batches = [conformed(batch, self._in_files) for batch in batches]
+        return pa.Table.from_batches(batches, self._in_files)
+
+    def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
+        import pyarrow as pa
+
+        if split.lines is None:
+            return
+        on_error: str = "divert" if context.diverts else self._on_error
+        blocks = LineBlocks(split.lines, _BLOCK_BYTES)
+        line: int | None = None  # how many come before the block, once that matters
+        try:
+            while (found := blocks.next()) is not None:
+                offset, block = found
+                for each in read_around(block, _ENDS.all, self._read):
+                    if not isinstance(each, Refused):
+                        yield from each.to_batches()
+                        continue
+                    line = _lines_before(split.file, offset) if line is None else line
+                    broken = each.broken(split.file.path, line)
+                    if on_error == "fail":
+                        raise pa.ArrowInvalid(f"line {broken.line}: {broken.why}")
+                    if on_error == "null":
+                        yield from mended(each.data, self._full_schema, self._read).to_batches()
+                    else:
+                        yield broken
+                line = None if line is None else line + block.count(b"\n")
+        finally:
+            blocks.close()
+
+
+def _lines_before(file: FileInfo, offset: int) -> int:
+    """How many lines the file has before this byte. It is read again for it, as a split begins anywhere."""
+    lines, stream = 0, open_binary(file)
+    try:
+        while offset > 0 and (read := stream.read(min(offset, _BLOCK_BYTES))):
+            lines += read.count(b"\n")
+            offset -= len(read)
+    finally:
+        stream.close()
+    return lines

@@ -1,0 +1,1 @@
+"""Apache Kafka, over librdkafka (the extra ``flinkpy[kafka]``)."""

@@ -1,0 +1,116 @@
+"""Finds the partitions of the topics, and assigns each to one reader."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition
+from flinkpy.connectors.source_api.source import SplitEnumerator, SplitEnumeratorContext
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KafkaSplit:
+    """A partition, the offset of the next record to read, and the offset to stop before (None: without end)."""
+
+    split_id: str
+    partition: KafkaTopicPartition
+    offset: int
+    stop: int | None = None
+
+    @staticmethod
+    def of(partition: KafkaTopicPartition, offset: int, stop: int | None = None) -> KafkaSplit:
+        return KafkaSplit(f"{partition.topic}-{partition.partition}", partition, offset, stop)
+
+
+@dataclass(frozen=True)
+class PartitionsSeen:
+    """The enumerator's state in a checkpoint: the partitions it has found (None: it has not looked yet), and the splits not assigned."""
+
+    seen: frozenset[KafkaTopicPartition] | None
+    left: tuple[KafkaSplit, ...]
+
+
+@dataclass(frozen=True)
+class ReadersMayBegin:
+    """Tells a reader that it has its first partitions, so that one without any knows it."""
+
+
+def owner_of(partition: KafkaTopicPartition, readers: int) -> int:
+    """The reader of a partition: the partitions of a topic go round the readers, from one that the topic's name says. The same as Flink's."""
+    text = partition.topic.encode("utf-16-be")
+    hashed = 0
+    for place in range(0, len(text), 2):  # String.hashCode() of Java
+        hashed = (31 * hashed + int.from_bytes(text[place:place + 2], "big")) & 0xFFFFFFFF
+    return ((hashed * 31 & 0x7FFFFFFF) % readers + partition.partition) % readers
+
+
+class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
+    """Looks for partitions, once or every ``interval_s``, and pushes them to their readers.
+
+    ``look(seen)`` runs in the background and gives splits of the partitions that are new; ``seen`` is None at the first look. Without
+    ``interval_s`` the readers are told that no more will come. A look that fails fails the job only if it is the first: later the readers have
+    partitions to go on with.
+    """
+
+    def __init__(self, context: SplitEnumeratorContext[KafkaSplit], look: Callable[[frozenset[KafkaTopicPartition] | None], list[KafkaSplit]],
+                 interval_s: float | None, stop_looking: Callable[[], None], checkpoint: PartitionsSeen | None = None) -> None:
+        self._context, self._look, self._interval_s, self._stop_looking = context, look, interval_s, stop_looking
+        self._seen = checkpoint.seen if checkpoint is not None else None
+        self._left: dict[int, list[KafkaSplit]] = {}
+        self._add(checkpoint.left if checkpoint is not None else ())
+
+    def start(self) -> None:
+        if self._seen is None or self._interval_s is not None:
+            self._context.call_async(lambda: self._look(self._seen), self._found, self._interval_s)
+
+    def _found(self, splits: list[KafkaSplit] | None, error: BaseException | None) -> None:
+        if error is not None:
+            if self._seen is None:
+                raise error
+            _LOG.warning("looking for new partitions of Kafka: %s", error)
+            return
+        new, is_first = splits or [], self._seen is None
+        self._seen = (self._seen or frozenset()).union(split.partition for split in new)
+        self._add(new)
+        if new and not is_first:
+            _LOG.info("new partitions of Kafka: %s", ", ".join(split.split_id for split in new))
+        for subtask in self._context.registered_readers if new or is_first else ():
+            self._serve(subtask)
+
+    def _add(self, splits: Iterable[KafkaSplit]) -> None:
+        for split in splits:
+            self._left.setdefault(owner_of(split.partition, self._context.parallelism), []).append(split)
+
+    def _serve(self, subtask: int) -> None:
+        """Gives a reader what there is for it."""
+        if self._seen is None:
+            return
+        self._context.assign_splits(subtask, self._left.pop(subtask, []))
+        self._context.send_event_to_reader(subtask, ReadersMayBegin())
+        if self._interval_s is None:
+            self._context.signal_no_more_splits(subtask)
+
+    def add_reader(self, subtask: int) -> None:
+        self._serve(subtask)
+
+    def handle_split_request(self, subtask: int, host: str) -> None:
+        """Readers do not ask: they are given their partitions."""
+
+    def add_splits_back(self, splits: list[KafkaSplit], subtask: int) -> None:
+        self._left.setdefault(subtask, []).extend(splits)
+        if subtask in self._context.registered_readers:
+            self._serve(subtask)
+
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        return PartitionsSeen(self._seen, tuple(split for splits in self._left.values() for split in splits))
+
+    def close(self) -> None:
+        self._stop_looking()
+
+    def __repr__(self) -> str:
+        return f"<PartitionEnumerator: {'looking' if self._seen is None else f'{len(self._seen)} partitions seen'}>"

@@ -1,0 +1,213 @@
+"""Reads the partitions of one subtask."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
+from flinkpy.connectors.kafka.message_intake import MessageIntake
+from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin
+from flinkpy.connectors.kafka.record_decoding import CannotDecodeError, RecordDecoding
+from flinkpy.connectors.source_api.source import InputStatus, ReaderContext, SourceReader
+from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.formats.port import MalformedMessageError, shown
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+
+class MalformedRecordError(FlinkpyError):
+    """A record of a topic cannot be decoded: says which, and why."""
+
+    def __init__(self, place: str, cause: MalformedMessageError) -> None:
+        super().__init__(place, cause)
+        self.place, self.cause = place, cause
+
+    def __str__(self) -> str:
+        return f"the record at {self.place} cannot be decoded: {self.cause.why}{shown(self.cause.beginning)}"
+
+
+class KafkaReader(SourceReader[KafkaSplit]):
+    """Gives batches of one partition each. What its snapshot says was read is what it has given.
+
+    It begins when its enumerator has assigned the first partitions, so that the event time of restored ones does not pass those. A subtask
+    without partitions says that it is idle: it holds nobody back.
+    """
+
+    def __init__(self, context: ReaderContext, open_intake: Callable[[], MessageIntake], decoding: RecordDecoding, *, commits: bool) -> None:
+        self._context, self._open_intake, self._decoding, self._commits = context, open_intake, decoding, commits
+        self._added: list[KafkaSplit] = []  # not begun
+        self._splits: dict[KafkaTopicPartition, KafkaSplit] = {}  # where each partition is read on
+        self._ready: deque[tuple[KafkaTopicPartition, list[Message], int | None]] = deque()  # messages, or the offset at which there are no more
+        self._may_begin = self._no_more = self._said_idle = False
+        self._last: KafkaTopicPartition | None = None
+        self._offset = 0  # of the first record of the last batch, or of the one that cannot be decoded
+        self._ended: Offsets = {}  # the offsets of partitions that were read to their stop, until they are committed
+        self._to_commit: dict[int, Offsets] = {}
+
+    def start(self) -> None:
+        self._intake = self._open_intake()
+
+    # -- splits ---------------------------------------------------------------------------------------------------------------
+
+    def add_splits(self, splits: list[KafkaSplit]) -> None:
+        self._added.extend(splits)
+
+    def notify_no_more_splits(self) -> None:
+        self._no_more = True
+
+    def handle_source_event(self, event: Any) -> None:
+        self._may_begin = self._may_begin or isinstance(event, ReadersMayBegin)
+
+    def _begin_added(self) -> None:
+        added, self._added = self._added, []
+        unread = [split for split in added if split.stop is None or split.offset < split.stop]
+        for split in unread:
+            self._splits[split.partition] = split
+            self._context.split_begun(split.split_id)
+        if unread:
+            self._intake.assign({split.partition: split.offset for split in unread})
+
+    def _end(self, split: KafkaSplit) -> None:
+        self._intake.unassign(split.partition)
+        del self._splits[split.partition]
+        self._ended[split.partition] = split.offset
+        self._context.split_finished(split.split_id)
+
+    # -- reading --------------------------------------------------------------------------------------------------------------
+
+    def poll(self, limit: int) -> Batch | InputStatus | Watermark | WatermarkStatus:
+        if not self._may_begin:
+            return InputStatus.NOTHING_AVAILABLE
+        if self._added:
+            if self._said_idle:
+                self._said_idle = False
+                return WatermarkStatus(idle=False)
+            self._begin_added()
+        while True:
+            while self._ready:
+                batch = self._next_batch(*self._ready.popleft())
+                if batch is not None:
+                    return batch
+            if not self._splits:
+                return self._without_splits()
+            messages = self._intake.take(limit)
+            if not messages:
+                return InputStatus.NOTHING_AVAILABLE
+            self._sort_out(messages)
+
+    def _without_splits(self) -> InputStatus | WatermarkStatus:
+        if self._no_more:
+            return InputStatus.END_OF_INPUT
+        if not self._said_idle:
+            self._said_idle = True
+            return WatermarkStatus(idle=True)
+        return InputStatus.NOTHING_AVAILABLE
+
+    def _sort_out(self, messages: list[Message]) -> None:
+        """Takes the messages apart by partition; what tells that a partition has ended comes behind its messages."""
+        from confluent_kafka import Message  # its own methods, mapped, cost a tenth of any other way to call them
+
+        ends: list[tuple[KafkaTopicPartition, int]] = []
+        if any(map(Message.error, messages)):
+            ends = [(_partition_of(each), each.offset() or 0) for each in messages if self._is_end(each)]
+            messages = [each for each in messages if each.error() is None]
+        if messages:
+            self._ready.extend((partition, each, None) for partition, each in _by_partition(messages))
+        self._ready.extend((partition, [], offset) for partition, offset in ends)
+
+    def _is_end(self, message: Message) -> bool:
+        """Whether it tells that the partition has no more messages now. Raises what else it tells; what the client mends by itself is no matter."""
+        from confluent_kafka import KafkaError
+
+        from flinkpy.connectors.kafka.client_properties import is_refusal
+
+        error = message.error()
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            return error is not None
+        if is_refusal(error):
+            offset = message.offset()
+            at = f", offset {offset}" if offset is not None and offset >= 0 else ""
+            raise self._intake.failure_of(error, f"topic {message.topic()!r}, partition {message.partition()}{at}")
+        return False
+
+    def _next_batch(self, partition: KafkaTopicPartition, messages: list[Message], end: int | None) -> Batch | None:
+        split = self._splits.get(partition)
+        if split is None:  # what was fetched beyond its stop
+            return None
+        batch = None
+        if end is not None:
+            split = replace(split, offset=max(split.offset, end))
+        else:
+            messages, split = self._up_to_stop(messages, split)
+            if messages:
+                self._last, self._offset = partition, messages[0].offset() or 0
+                batch = self._decoded(messages)
+        self._splits[partition] = split
+        if split.stop is not None and split.offset >= split.stop:
+            self._end(split)
+        return batch
+
+    def _up_to_stop(self, messages: list[Message], split: KafkaSplit) -> tuple[list[Message], KafkaSplit]:
+        following = (messages[-1].offset() or 0) + 1
+        if split.stop is not None and following > split.stop:
+            messages, following = messages[:bisect_left([each.offset() or 0 for each in messages], split.stop)], split.stop
+        return messages, replace(split, offset=following)
+
+    def _decoded(self, messages: list[Message]) -> Batch | None:
+        try:
+            return self._decoding.decode(messages)
+        except CannotDecodeError as error:
+            self._offset = messages[error.index].offset() or 0
+            if isinstance(error.__cause__, MalformedMessageError):
+                raise MalformedRecordError(self.position() or "", error.__cause__) from None
+            raise (error.__cause__ or error) from None
+
+    def split_of_batch(self) -> str | None:
+        return f"{self._last.topic}-{self._last.partition}" if self._last is not None else None
+
+    def position(self) -> str | None:
+        return f"topic {self._last.topic!r}, partition {self._last.partition}, offset {self._offset}" if self._last is not None else None
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------------------
+
+    def snapshot_state(self, checkpoint_id: int) -> list[KafkaSplit]:
+        if self._commits:
+            self._to_commit[checkpoint_id] = {**self._ended, **{partition: split.offset for partition, split in self._splits.items()}}
+        return [*self._splits.values(), *self._added]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        offsets = self._to_commit.get(checkpoint_id)
+        self._to_commit = {number: later for number, later in self._to_commit.items() if number > checkpoint_id}
+        if offsets:
+            self._ended = {partition: offset for partition, offset in self._ended.items() if partition not in offsets}
+            self._intake.commit(offsets)
+
+    def close(self) -> None:
+        self._ready.clear()
+        self._intake.close()
+
+    def __repr__(self) -> str:
+        return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"
+
+
+def _partition_of(message: Message) -> KafkaTopicPartition:
+    return KafkaTopicPartition(message.topic() or "", message.partition() or 0)
+
+
+def _by_partition(messages: list[Message]) -> list[tuple[KafkaTopicPartition, list[Message]]]:
+    """The messages of each partition, in order. Mostly all are of one: the client fetches a partition at a time."""
+    from confluent_kafka import Message
+
+    topics, numbers = list(map(Message.topic, messages)), list(map(Message.partition, messages))
+    if topics.count(topics[0]) == len(topics) and numbers.count(numbers[0]) == len(numbers):
+        return [(_partition_of(messages[0]), messages)]
+    found: dict[tuple[Any, Any], list[Message]] = {}
+    for place, message in zip(zip(topics, numbers), messages):
+        found.setdefault(place, []).append(message)
+    return [(_partition_of(each[0]), each) for each in found.values()]

@@ -1,0 +1,1 @@
+"""Kafka topics as sinks: messages, producers, and the transactions of exactly once."""

@@ -1,0 +1,29 @@
+"""Values that functions of users gave: as text for messages, whatever their methods do, and checked."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable
+from typing import Any
+
+RECORD_REPR_CHARS = 200
+
+
+def bounded_repr(value: Any, limit: int = RECORD_REPR_CHARS) -> str:
+    """The value's repr with at most ``limit`` characters, whatever its ``__repr__`` does."""
+    try:
+        text = repr(value) if not _is_large(value) else reprlib.repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > RECORD_REPR_CHARS
+
+
+def several(found: Any, call: str, what: str) -> Iterable[Any]:
+    """What the user's function gave, if one can iterate over it. TypeError if not: it says which call gives what."""
+    if not isinstance(found, Iterable):
+        raise TypeError(f"{call} gives {bounded_repr(found, 60)}; it must return {what} in a list, or yield each")
+    return found

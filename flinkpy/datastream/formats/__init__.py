@@ -1,0 +1,1 @@
+"""Formats of messages and files, under PyFlink's module paths."""

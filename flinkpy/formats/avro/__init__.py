@@ -1,0 +1,1 @@
+"""Avro messages: rows and columns of the records of a schema."""

@@ -1,0 +1,64 @@
+"""The declared types of columns, for conversions that go value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkpy.columns.values.arrow_types import arrow_schema, type_of_arrow
+from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from flinkpy.core.program.program_line import refuse
+
+
+def declared_type(kind: Any) -> TypeInformation:
+    """The declared type whose values an Arrow type holds; for maps, too."""
+    if pa.types.is_map(kind):
+        return Types.MAP(declared_type(kind.key_type), declared_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return Types.ROW_NAMED([field.name for field in kind], [declared_type(field.type) for field in kind])
+    if is_list(kind):
+        return Types.LIST(declared_type(kind.value_type))
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        return Types.BIG_INT()
+    if pa.types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+    if pa.types.is_dictionary(kind):
+        return declared_type(kind.value_type)
+    if pa.types.is_floating(kind) and not pa.types.is_float64(kind):
+        return Types.FLOAT()
+    if pa.types.is_unsigned_integer(kind) and kind.bit_width == 64:
+        return Types.BIG_INT()
+    if pa.types.is_date(kind):
+        return Types.SQL_DATE()
+    if pa.types.is_time(kind):
+        return Types.SQL_TIME()
+    return Types.STRING() if str(kind) == "string_view" else type_of_arrow(kind)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether the type is one of lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def has_infinity(column: Any) -> bool:
+    """Whether it is a column of floats of which one is infinite: it may have been a number that is too large."""
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
+
+
+def schema_and_type(given: Any, where: str) -> tuple[Any, RowTypeInfo]:
+    """The schema and the row type, of which one was given. Raises ProgramError for anything else, and for a type that
+    columns do not have.
+
+    >>> schema_and_type(Types.ROW_NAMED(["a"], [Types.INT()]), "here")[0]
+    a: int32
+    """
+    if isinstance(given, RowTypeInfo):
+        return arrow_schema(given), given
+    if isinstance(given, pa.Schema):
+        doubled = sorted({name for name in given.names if given.names.count(name) > 1})
+        if doubled:
+            raise refuse(f"{where}: two columns have the name {doubled[0]!r}")
+        return given, Types.ROW_NAMED(given.names, [declared_type(field.type) for field in given])  # type: ignore[return-value]
+    raise refuse(f"{where} takes a pyarrow.schema([...]) or Types.ROW_NAMED([...], [...]), this is {given!r:.80}")

@@ -1,0 +1,1 @@
+"""JSON messages: rows of declared types, plain values, columns."""

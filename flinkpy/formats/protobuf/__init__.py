@@ -1,0 +1,1 @@
+"""Protobuf messages: rows, columns, and objects of generated classes."""

@@ -1,0 +1,124 @@
+"""A schema registry: a server that keeps schemas under numbers, so that a message has its schema's number and not the
+schema. This speaks Confluent's REST API, with Python's own HTTP client.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib import error as url_errors
+from urllib import parse, request
+
+from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.program.program_line import refuse
+from flinkpy.formats.port import RegisteredSchema
+
+_TYPE = "application/vnd.schemaregistry.v1+json"
+_NOT_FOUND = 404
+
+
+class SchemaRegistryError(FlinkpyError):
+    """The schema registry cannot be reached, or refuses what it was asked for."""
+
+
+class UnknownSchemaError(SchemaRegistryError):
+    """The schema registry has no schema of this number or subject."""
+
+
+class SchemaRegistry:
+    """A registry at one URL or several, which are asked in turn. ``basic_auth`` is ``(user, password)``; ``headers`` are
+    sent with each request; ``timeout`` is in seconds. It asks for each schema once in each process.
+
+    >>> SchemaRegistry("http://registry:8081", basic_auth=("user", "secret"))
+    SchemaRegistry('http://registry:8081')
+    """
+
+    def __init__(self, url: str | Sequence[str], *, basic_auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None,
+                 timeout: float = 10.0) -> None:
+        self._urls = [each.rstrip("/") for each in ([url] if isinstance(url, str) else url)]
+        if not self._urls or not all(each.startswith(("http://", "https://")) for each in self._urls):
+            raise refuse(f"SchemaRegistry takes the URL of a registry, such as 'http://registry:8081', this is {url!r:.80}")
+        self._auth, self._headers, self._timeout = basic_auth, dict(headers or {}), timeout
+        self._forget()
+
+    def _forget(self) -> None:
+        self._schemas: dict[int, RegisteredSchema] = {}
+        self._ids: dict[tuple[str, RegisteredSchema], int] = {}
+
+    def schema(self, number: int) -> RegisteredSchema:
+        """The schema of this number. Raises UnknownSchemaError if there is none."""
+        found = self._schemas.get(number)
+        if found is None:
+            found = self._schemas[number] = _schema_in(self._ask("GET", f"/schemas/ids/{number}", what=f"schema {number}"))
+        return found
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The latest schema of a subject. Raises UnknownSchemaError if there is none."""
+        return _schema_in(self._ask("GET", f"/subjects/{parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}"))
+
+    def register(self, subject: str, schema: RegisteredSchema) -> int:
+        """The number of the schema, which is registered for the subject if it is not yet."""
+        number = self._ids.get((subject, schema))
+        if number is None:
+            body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.kind}
+            if schema.references:
+                body["references"] = [self._reference(name, each) for name, each in schema.references]
+            answer = self._ask("POST", f"/subjects/{parse.quote(subject, safe='')}/versions", body, what=f"subject {subject!r}")
+            number = self._ids[subject, schema] = int(answer["id"])
+        return number
+
+    def _reference(self, name: str, schema: RegisteredSchema) -> dict[str, Any]:
+        self.register(name, schema)
+        body = {"schema": schema.text, "schemaType": schema.kind}
+        answer = self._ask("POST", f"/subjects/{parse.quote(name, safe='')}", body, what=f"subject {name!r}")
+        return {"name": name, "subject": name, "version": answer["version"]}
+
+    def _ask(self, method: str, path: str, body: Any = None, *, what: str) -> Any:
+        last: Exception | None = None
+        for url in self._urls:
+            try:
+                with request.urlopen(self._request(method, url + path, body), timeout=self._timeout) as answer:
+                    return json.loads(answer.read())
+            except url_errors.HTTPError as error:
+                said = _said(error)
+                if error.code == _NOT_FOUND:
+                    raise UnknownSchemaError(f"the schema registry at {url} has no {what} ({said})") from error
+                if error.code < 500:
+                    raise SchemaRegistryError(f"the schema registry at {url} refuses {what}: {error.code} {said}") from error
+                last = error
+            except (OSError, ValueError) as error:
+                last = error
+        raise SchemaRegistryError(f"the schema registry at {', '.join(self._urls)} cannot be asked for {what}: {last}") from last
+
+    def _request(self, method: str, url: str, body: Any) -> request.Request:
+        headers = {"Accept": _TYPE, **self._headers}
+        if self._auth is not None:
+            headers["Authorization"] = f"Basic {base64.b64encode(':'.join(self._auth).encode()).decode()}"
+        data = None
+        if body is not None:
+            data, headers["Content-Type"] = json.dumps(body).encode(), _TYPE
+        return request.Request(url, data, headers, method=method)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_schemas", "_ids")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def __repr__(self) -> str:
+        return f"SchemaRegistry({', '.join(map(repr, self._urls))})"
+
+
+def _schema_in(answer: Mapping[str, Any]) -> RegisteredSchema:
+    return RegisteredSchema(answer.get("schemaType", "AVRO"), answer["schema"])
+
+
+def _said(error: url_errors.HTTPError) -> str:
+    with error:
+        try:
+            return str(json.loads(error.read())["message"])
+        except (ValueError, LookupError, OSError, TypeError):
+            return str(error.reason)

@@ -1,0 +1,1 @@
+"""One operator under a debugger, for ``flinkpy debug``."""

@@ -1,0 +1,28 @@
+"""What a TaskExecutor's runner takes from its machine: loops, a thread for files, connections, and places that keep files.
+
+The machine is real (``Machine()``), or simulated: then loops and threads are events in virtual time, and the rest fails as a seed decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flinkpy.core.clock import Clock
+from flinkpy.network.wire.data_port import Sockets
+from flinkpy.network.wire.transport import Transport
+from flinkpy.runtime.checkpointing.state_io import FileThread, StateIO
+from flinkpy.runtime.loop.loop_port import Loop
+from flinkpy.runtime.loop.slot_loop import SlotLoop
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+
+
+@dataclass(frozen=True)
+class Machine:
+    """``make_loop`` gives a loop of that name, ``make_file_thread`` a thread for files, ``file_stores`` the store that a location is in."""
+
+    make_loop: Callable[[str, Clock], Loop] = SlotLoop
+    make_file_thread: Callable[[str], FileThread] = StateIO
+    transport: Transport = field(default_factory=Sockets)
+    file_stores: Callable[[str], FileStore] = file_store_of

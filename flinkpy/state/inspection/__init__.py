@@ -1,0 +1,1 @@
+"""Looking into checkpoints from outside a job, without the program that wrote them."""

@@ -1,0 +1,109 @@
+"""Keyed state in pieces by key group, of which a checkpoint writes only those that have changed.
+
+A piece is the snapshot of one key group, or of some neighbouring ones where there are many, and its name has a digest of its bytes.
+So whether a group has changed is seen when it has been pickled, whatever has changed it: nothing is noted while records are
+processed, and a value that was changed in place cannot be missed. Pieces that an earlier checkpoint has are referred to where they
+are; the others are written together into one file.
+
+A file stays while any checkpoint refers to a piece in it. So that little of much is not kept for long, a checkpoint refers to few
+earlier files: what it has in others is written anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import groupby
+
+from flinkpy.core.clock import Turns
+from flinkpy.graph.checkpoints import KeyedPieces, OperatorSubtaskState, StateHandle
+from flinkpy.state.checkpoints.state_reader import StateReader
+from flinkpy.state.checkpoints.state_writer import StateWriter
+from flinkpy.state.frozen_tables import FrozenTables
+from flinkpy.state.keyed_snapshots import KeyedEntries, KeyedSnapshot, dump_groups, redistribute
+from flinkpy.state.saved_state import FrozenInPieces
+
+FORM = "key groups"  # of these pieces
+_MOST_PIECES = 128  # of all subtasks of an operator; more would make manifests long
+_MOST_FILES = 4  # earlier ones that a subtask's checkpoint refers to
+
+
+class FrozenGroups(FrozenInPieces):
+    """Keyed state as it was at a barrier, of a backend that knows nothing of pieces."""
+
+    def __init__(self, frozen: FrozenTables) -> None:
+        self._frozen = frozen
+
+    def write(self) -> bytes:
+        return self._frozen.write()
+
+    def chunks(self) -> Iterable[bytes]:
+        return self._frozen.chunks()
+
+    def entries(self) -> KeyedEntries:
+        return self._frozen.entries()
+
+    def write_pieces(self, base: KeyedPieces | None, writer: StateWriter) -> tuple[bytes, KeyedPieces]:
+        turns = Turns()
+        entries = self._frozen.entries(turns)
+        snapshot = KeyedSnapshot(entries.max_parallelism, entries.states, dump_groups(entries.groups, turns))
+        made = {_name(first, chunks): chunks for first, chunks in _pieces(snapshot)}
+        kept = _kept(base.pieces if base is not None and base.form == FORM else {}, made)
+        new = [name for name in made if name not in kept]
+        written = dict(zip(new, writer.share([made[name] for name in new]))) if new else {}
+        without_groups = KeyedSnapshot(snapshot.max_parallelism, snapshot.states, {})
+        return without_groups.to_bytes(), KeyedPieces(FORM, {**kept, **written})
+
+
+def read_keyed(state: OperatorSubtaskState, reader: StateReader, max_parallelism: int, groups: range) -> bytes | None:
+    """What the subtask saved of the keyed state of these groups, or of more; None if that is nothing, or if only its backend can read it."""
+    if not groups or state.keyed is None:
+        return None
+    keyed = reader.read(state.keyed)
+    if not is_by_groups(state.pieces):
+        return keyed
+    assert state.pieces is not None
+    length = _length(max_parallelism)
+    pieces = [reader.read(handle) for name, handle in sorted(state.pieces.pieces.items())
+              if (first := _first_group(name)) < groups.stop and groups.start < first + length]
+    return redistribute([keyed, *pieces], groups)
+
+
+def is_by_groups(pieces: KeyedPieces | None) -> bool:
+    """Whether the pieces are of this form."""
+    return pieces is not None and pieces.form == FORM
+
+
+def _pieces(snapshot: KeyedSnapshot) -> Iterator[tuple[int, list[bytes]]]:
+    """The first group that each piece is for, and its bytes."""
+    length = _length(snapshot.max_parallelism)
+    for number, groups in groupby(sorted(snapshot.groups), lambda group: group // length):
+        piece = KeyedSnapshot(snapshot.max_parallelism, snapshot.states, {group: snapshot.groups[group] for group in groups})
+        yield number * length, piece.chunks()
+
+
+def _length(max_parallelism: int) -> int:
+    """How many groups a piece is for."""
+    return -(-max_parallelism // _MOST_PIECES)
+
+
+def _name(first_group: int, chunks: Iterable[bytes]) -> str:
+    digest = blake2b(digest_size=16)
+    for chunk in chunks:
+        digest.update(chunk)
+    return f"{first_group}-{digest.hexdigest()}"
+
+
+def _first_group(name: str) -> int:
+    return int(name.partition("-")[0])
+
+
+def _kept(known: Mapping[str, StateHandle], wanted: Iterable[str]) -> dict[str, StateHandle]:
+    """Those of the known pieces that are wanted still, without those in files which have few of them."""
+    found = {name: known[name] for name in wanted if name in known}
+    used = Counter[str]()
+    for handle in found.values():
+        used[handle.shared_file or ""] += handle.length
+    files = {"", *[file for file, _ in used.most_common() if file][:_MOST_FILES]}
+    return {name: handle for name, handle in found.items() if (handle.shared_file or "") in files}

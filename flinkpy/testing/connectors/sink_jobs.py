@@ -1,0 +1,102 @@
+"""The tests of sinks that run whole jobs, in this process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.testing.connectors.connector_tests import check, in_time, is_one_sentence, pass_a_moment
+from flinkpy.testing.connectors.embedded_jobs import RESTARTING, SMALL_BATCHES, WITH_CHECKPOINTS, EmbeddedJobs, RunningJob
+from flinkpy.testing.connectors.kept_sink import KitFailure
+from flinkpy.testing.connectors.paced_source import PacedSource
+from flinkpy.testing.connectors.sink_author import SinkSteps
+
+
+class FailsOnce:
+    """A function that fails when so many records have passed, once, in this process."""
+
+    _left: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, behind: int) -> None:
+        self._id = uuid.uuid4().hex
+        self._left[self._id] = behind
+
+    def __call__(self, record: Any) -> Any:
+        self._left[self._id] -= 1
+        if self._left[self._id] == 0:
+            raise KitFailure("the kit lets the job fail here, once")
+        return record
+
+    @property
+    def has_failed(self) -> bool:
+        return self._left[self._id] <= 0
+
+
+class SinkJobs(EmbeddedJobs, SinkSteps):
+    """Whole jobs that write to the sink."""
+
+    def write_job(self, count: int, options: Mapping[str, Any] = WITH_CHECKPOINTS, parallelism: int = 1, failing: FailsOnce | None = None,
+                  pace: int = 12) -> RunningJob:
+        """One that writes so many records, a few for each checkpoint."""
+        source = PacedSource([(self.record(number), number) for number in range(count)], pace, splits=parallelism)
+
+        def build(env: Any) -> None:
+            stream = env.from_source(source, source_name="numbers")
+            (stream if failing is None else stream.map(failing)).sink_to(self.sink())
+
+        return self.submit(build, {**SMALL_BATCHES, **options}, parallelism)
+
+    @in_time
+    def test_a_job_writes_all_of_it(self) -> None:
+        for parallelism in (1, 2):
+            self.write_job(self.records, parallelism=parallelism).finish()
+            self.sees(self.records, f"a job of parallelism {parallelism}")
+            self.open_anew()
+
+    @in_time
+    def test_a_job_that_fails_writes_on_from_its_checkpoint(self) -> None:
+        for parallelism in (1, 2):
+            failing = FailsOnce(self.records // 2)
+            self.write_job(self.records, RESTARTING, parallelism, failing).finish()
+            check(failing.has_failed, "the job was to fail, and did not")
+            self.sees(self.records, "a job that failed once")
+            self.open_anew()
+
+    @in_time
+    def test_a_failure_of_the_outside_system_is_one_sentence(self) -> None:
+        self.fail()
+        error = self.write_job(self.records, {**WITH_CHECKPOINTS, "restart-strategy.type": "none"}).failure()
+        is_one_sentence(error, self.says)
+        self.mend()
+
+    @in_time
+    def test_a_job_goes_on_when_the_outside_system_works_again(self) -> None:
+        job = self.write_job(self.records, RESTARTING, pace=2)
+        deadline = SYSTEM_CLOCK.monotonic() + self.patience_s
+        while not self.seen() and SYSTEM_CLOCK.monotonic() < deadline:
+            pass_a_moment()
+        self.fail()
+        pass_a_moment(0.3)
+        self.mend()
+        job.finish()
+        self.sees(self.records, "the outside system failed for a while")
+
+    @in_time
+    def test_a_job_is_cancelled_while_the_outside_system_is_silent(self) -> None:
+        self.pause()
+        self._closing.append(self.go_on)
+        job = self.write_job(self.records)
+        pass_a_moment(0.3)
+        job.cancel(self.prompt_s)
+
+    @in_time
+    def test_throughput(self) -> None:
+        """Prints how many records are written in a second, and compares that with the floor that the author sets."""
+        began = SYSTEM_CLOCK.monotonic()
+        self.submit(lambda env: env.from_collection([self.record(number) for number in range(self.many)]).sink_to(self.sink()), {}).finish()
+        rate = self.many / (SYSTEM_CLOCK.monotonic() - began)
+        self.sees(self.many, "a job without checkpoints")
+        self.report(f"{type(self).__name__}: {rate:,.0f} records in a second")
+        self.is_fast_enough(rate)

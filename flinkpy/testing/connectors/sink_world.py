@@ -1,0 +1,153 @@
+"""A job whose end is a sink, without a cluster: its subtasks, checkpoints and what goes wrong about them, crashes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch
+from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.sinks.sink_port import Sink
+from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.state.saved_state import SavedState, redistribute_all
+from flinkpy.testing.connectors.source_world import Collected, ManualTimers, operator_context, travelled
+
+WITH_CHECKPOINTS = {"execution.checkpointing.interval": "1 s"}
+WITHOUT_CHECKPOINTS: dict[str, Any] = {}
+
+
+@dataclass
+class Checkpoint:
+    """What all subtasks saved, and how many records had come by then."""
+
+    checkpoint_id: int
+    position: int
+    states: list[SavedState]
+
+
+class SinkWorld:
+    """Feeds whole numbers, 0, 1, 2 …, shared out among the subtasks by their remainder; ``batch_of`` makes other records of them."""
+
+    def __init__(
+        self, sink: Sink, parallelism: int = 1, configuration: dict[str, Any] | None = None,
+        batch_of: Callable[[list[int]], Batch] = RowBatch, patience_s: float = 30.0,
+    ) -> None:
+        self.sink = sink
+        self.configuration = WITH_CHECKPOINTS if configuration is None else configuration
+        self.parallelism, self._batch_of, self._patience_s = parallelism, batch_of, patience_s
+        self.attempt, self.next_id, self.position = 0, 1, 0
+        self.furthest = 0  # the greatest position of any attempt
+        self.running: list[Checkpoint] = []  # of this attempt, neither complete nor aborted
+        self.completed: Checkpoint | None = None
+        self.timers = ManualTimers(operator_context().clock)
+        self.mail: deque[Callable[[], None]] = deque()  # from threads of the writers
+        self.operators: list[SinkOperator] = []
+        self.old: list[SinkOperator] = []  # cut off, and still there
+        self._deploy([None] * parallelism)
+
+    def context(self, subtask: int) -> OperatorContext:
+        made = operator_context(subtask, self.parallelism, self.attempt, timers=self.timers, clock=self.timers.clock)
+        return replace(made, configuration=self.configuration, run_in_task=self.mail.append)
+
+    def _deploy(self, states: Sequence[SavedState | None]) -> None:
+        self.operators = []
+        for subtask, state in enumerate(states):
+            operator: SinkOperator = travelled(SinkOperator(self.sink))
+            operator.set_listener(lambda: None)
+            context = self.context(subtask)
+            operator.setup(context, Collected())
+            operator.initialize_state(state)
+            self.operators.append(operator)
+            operator.open()
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Until that holds: the mail of the writers' threads is handled meanwhile, and their timers fire."""
+        deadline = SYSTEM_CLOCK.monotonic() + self._patience_s
+        while True:
+            while self.mail:
+                self.mail.popleft()()
+            if holds():
+                return
+            if SYSTEM_CLOCK.monotonic() > deadline:
+                raise AssertionError(f"the writer is not {what} after {self._patience_s:g} s")
+            threading.Event().wait(0.001)
+            self.timers.clock.advance(0.001)  # type: ignore[attr-defined]  # it is the test's own
+            self.timers.fire()
+
+    def feed(self, count: int, size: int = 3) -> None:
+        """Gives each writer its part of the next records, as soon as it has room."""
+        for first in range(self.position, self.position + count, size):
+            batch = range(first, min(first + size, self.position + count))
+            for subtask, operator in enumerate(self.operators):
+                values = [value for value in batch if value % self.parallelism == subtask]
+                if values:
+                    self.wait_until(lambda: operator.available, "available")  # noqa: B023  # called at once
+                    operator.process_batch(self._batch_of(values))
+        self.position += count
+        self.furthest = max(self.furthest, self.position)
+
+    def barrier(self, subtasks: int | None = None) -> Checkpoint:
+        """A checkpoint begins; only the first so many subtasks get as far as that, where it says so."""
+        barrier = CheckpointBarrier(self.next_id, 0)
+        self.next_id += 1
+        states = []
+        for operator in self.operators[:subtasks]:
+            operator.prepare_snapshot_pre_barrier(barrier.checkpoint_id)
+            self.wait_until(lambda: operator.flushed, "flushed")  # noqa: B023  # called at once
+            states.append(operator.freeze_state(barrier).write())
+        made = Checkpoint(barrier.checkpoint_id, self.position, states)
+        if len(states) == len(self.operators):
+            self.running.append(made)
+        return made
+
+    def abort(self, checkpoint: Checkpoint) -> None:
+        if checkpoint in self.running:
+            self.running.remove(checkpoint)
+        for operator in self.operators:
+            operator.notify_checkpoint_aborted(checkpoint.checkpoint_id)
+
+    def complete(self, checkpoint: Checkpoint, told: Callable[[int], bool] = lambda subtask: True) -> None:
+        """It is durable; the subtasks are told, but for those whose notice is lost."""
+        self.completed = checkpoint
+        self.running = [each for each in self.running if each.checkpoint_id > checkpoint.checkpoint_id]
+        for subtask, operator in enumerate(self.operators):
+            if told(subtask):
+                operator.notify_checkpoint_complete(checkpoint.checkpoint_id)
+
+    def crash(self, parallelism: int | None = None, *, closed: bool = True) -> None:
+        """All subtasks fail, and new ones go on from the last complete checkpoint. Not ``closed``: the old ones are cut
+        off, and end long after the new ones have begun."""
+        if not closed:
+            self.old += self.operators
+            self.operators = []
+        for operator in self.operators:
+            operator.close()
+        self.attempt += 1
+        self.running = []
+        self.parallelism = parallelism or self.parallelism
+        if self.completed is None:
+            self.position = 0
+            self._deploy([None] * self.parallelism)
+            return
+        self.position = self.completed.position
+        self._deploy(redistribute_all(self.completed.states, 128, self.parallelism))
+
+    def end_input(self) -> None:
+        for operator in self.operators:
+            operator.finish()
+        for operator in self.operators:
+            self.wait_until(lambda: operator.drained, "done with its input")  # noqa: B023  # called at once
+
+    def last_checkpoint(self) -> None:
+        """The one that operators wait for behind the end of their input."""
+        if any(operator.waits_for_final_checkpoint for operator in self.operators):
+            self.complete(self.barrier())
+        assert not any(operator.waits_for_final_checkpoint for operator in self.operators), "the last checkpoint leaves something to commit"
+
+    def close(self) -> None:
+        for operator in [*self.operators, *self.old]:
+            operator.close()

@@ -1,0 +1,118 @@
+"""What lies outside of a simulated job and outlives all of its processes: a system with transactions, and the causes of functions' failures.
+
+Sources, functions and sinks travel as bytes, so they know their world by name only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+from flinkpy.core.errors import EngineError
+
+_worlds: dict[str, OutsideWorld] = {}
+
+
+def world_named(name: str) -> OutsideWorld:
+    """The world of that name, which is there while ``opened`` runs."""
+    return _worlds[name]
+
+
+def exchange(name: str, world: OutsideWorld) -> None:
+    """From now on this is the world of that name; what fails in it, and how often, goes on as in the one before."""
+    before = _worlds[name]
+    world.failing, world.failures = before.failing, before.failures
+    _worlds[name] = world
+
+
+@contextmanager
+def opened(name: str, world: OutsideWorld) -> Iterator[OutsideWorld]:
+    """Within the block, the world has this name."""
+    _worlds[name] = world
+    try:
+        yield world
+    finally:
+        del _worlds[name]
+
+
+class OutsideWorld:
+    """``expected`` are the records of the undisturbed run, if they are known: then no other is ever taken.
+
+    >>> world = OutsideWorld(random.Random(1), expected=["a"])
+    >>> world.write("t", ["a"]); world.commit("t"); world.commit("t"); world.committed
+    Counter({"'a'": 1})
+    """
+
+    def __init__(self, chance: random.Random, expected: Iterable[Any] | None = None, failing: float = 0.0, pace_s: float = 0.0,
+                 later: Callable[[float, Callable[[], None]], object] = lambda delay_s, action: None,
+                 on_problem: Callable[[EngineError], object] = lambda error: None) -> None:
+        self.chance, self.failing = chance, failing
+        self._on_problem = on_problem  # told what is raised: who commits may take it for a failure, and try again
+        self.later = later  # calls an action after so many virtual seconds
+        self.pace_s = pace_s  # what a source waits, at most, between two of its batches
+        self.failures = 0
+        self._expected = None if expected is None else Counter(map(repr, expected))
+        self._open: dict[str, list[Any]] = {}
+        self._committed: dict[str, list[Any]] = {}
+        self.committed: Counter[str] = Counter()
+
+    # -- transactions ----------------------------------------------------------------------------------------------------
+
+    def write(self, transaction: str, records: Sequence[Any]) -> None:
+        """Adds records to a transaction that nobody sees yet."""
+        if transaction in self._committed:
+            raise self._problem(f"{records} come into {transaction}, which is committed")
+        self._open.setdefault(transaction, []).extend(records)
+
+    def commit(self, transaction: str) -> None:
+        """Makes its records visible. A second commit does nothing."""
+        if transaction in self._committed:
+            return
+        if transaction not in self._open:
+            raise self._problem(f"{transaction} is to be committed, and nobody has written it")
+        records = self._committed[transaction] = self._open.pop(transaction)
+        self.committed.update(map(repr, records))
+        strange = {} if self._expected is None else self.committed - self._expected
+        if strange:
+            raise self._problem(f"{transaction} commits these too often, or they are wrong: {strange}; it has {records}")
+
+    def _problem(self, text: str) -> EngineError:
+        error = EngineError(text)
+        self._on_problem(error)
+        return error
+
+    def check_whole(self) -> None:
+        """The job has finished. Raises EngineError if something is missing."""
+        missing = Counter[str]() if self._expected is None else self._expected - self.committed
+        if missing:
+            lost = {name: records for name, records in self._open.items() if any(repr(record) in missing for record in records)}
+            raise EngineError(f"these were never committed: {missing}; they were written, in part, as {lost}")
+
+    def see(self, records: Iterable[Any]) -> None:
+        """These became visible elsewhere."""
+        self.write("elsewhere", list(records))
+        self.commit("elsewhere")
+
+    @property
+    def records(self) -> list[Any]:
+        """All that is visible, in the order of the commits."""
+        return [record for records in self._committed.values() for record in records]
+
+    def fork(self) -> OutsideWorld:
+        """Another world, which was the same up to now."""
+        other = copy(self)
+        other._open = {transaction: list(records) for transaction, records in self._open.items()}
+        other._committed, other.committed = dict(self._committed), self.committed.copy()
+        return other
+
+    # -- failures --------------------------------------------------------------------------------------------------------
+
+    def maybe_fail(self, where: str) -> None:
+        """Raises ValueError now and then, as long as ``failing`` is not 0."""
+        if self.failing and self.chance.random() < self.failing:
+            self.failures += 1
+            raise ValueError(f"a simulated failure in {where}")

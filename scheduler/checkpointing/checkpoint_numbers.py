@@ -1,0 +1,17 @@
+"""The numbers of a job's checkpoints. None is used twice, whoever runs the job."""
+
+from __future__ import annotations
+
+OF_A_GENERATION = 1000
+
+
+def first_number(restored: int | None, generation: int) -> int:
+    """Of the checkpoints of a JobMaster that starts the job from this checkpoint, if from one. One of a later ``generation`` does not know how far
+    earlier ones have come since, and leaves room: a whole block of numbers, and the rest of the last one.
+
+    >>> first_number(None, 0), first_number(7, 0), first_number(None, 1), first_number(7, 1), first_number(1003, 2)
+    (1, 8, 2001, 2001, 4001)
+    """
+    if not generation:
+        return 1 if restored is None else restored + 1
+    return ((restored or 0) // OF_A_GENERATION + generation + 1) * OF_A_GENERATION + 1

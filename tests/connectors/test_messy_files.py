@@ -1,0 +1,251 @@
+"""CSV and JSON lines as people really have them: broken lines, quotes anywhere, other encodings, columns that come late."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from flinkpy.common import OutputTag, Row
+from flinkpy.connectors.files import json_source
+from flinkpy.connectors.files.broken_lines import BrokenLine
+from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource
+from flinkpy.connectors.files.csv import csv_source
+from flinkpy.connectors.source_api.source import Source
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
+from tests.connectors.harness import World, read_all
+
+PER_EXAMPLE = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BROKEN = OutputTag("broken")
+TYPES = pa.schema([("city", pa.string()), ("price", pa.int64())])
+
+
+def rows(source: Source[Any], **options: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in read_all(source, **options)]
+
+
+def diverted(source: Source[Any], parallelism: int = 1) -> tuple[list[tuple[Any, ...]], list[BrokenLine]]:
+    """The rows of a source, and what its dead letters are of."""
+    world = World(source, parallelism, policy=ErrorPolicy.divert(BROKEN))
+    try:
+        world.run()
+        assert not world.errors
+        return [tuple(row) for row in world.values], [letter.record for letter in world.letters]
+    finally:
+        world.close()
+
+
+# -- where records end ---------------------------------------------------------------------------------------------------------------------
+
+
+@PER_EXAMPLE
+@given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block=st.integers(1, 30), quote=st.sampled_from(['"', None]), streams=st.booleans())
+@example('a"b,"c\n",d\n', 1, '"', False)
+@example('"a""\n",""\n"",b', 1, '"', False)
+def test_blocks_of_any_size_give_the_records_that_arrow_finds_in_the_whole(
+    tmp_path: Path, text: str, block: int, quote: str | None, streams: bool,
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    types = pa.schema([("x", pa.string()), ("y", pa.string())])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_source, "BLOCK_BYTES", block)
+        if not streams:
+            patch.setattr(CsvSource, "_streamed", refuse_to_stream)
+        try:
+            got: Any = rows(CsvSource(path, schema=types, header=False, quote_char=quote))
+        except ProgramError:
+            got = "refused"
+    assert got == by_arrow(text, types, quote)
+
+
+def refuse_to_stream(self: CsvSource, file: Any) -> Any:
+    raise pa.ArrowInvalid("block by block")
+
+
+def by_arrow(text: str, types: pa.Schema, quote: str | None) -> Any:
+    if not text.strip("\r\n"):
+        return []
+    try:
+        read = pyarrow.csv.read_csv(
+            pa.BufferReader(text.encode()), pyarrow.csv.ReadOptions(column_names=types.names, use_threads=False, block_size=1 << 20),
+            pyarrow.csv.ParseOptions(quote_char=quote or False, newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
+    except pa.ArrowException:
+        return "refused"
+    return [tuple(row.values()) for row in read.to_pylist()]
+
+
+@pytest.mark.parametrize("text", ["n,s\r\n1,a\r\n2,b\r\n", "n,s\n1,a\n2,b", "\ufeffn,s\n1,a\n2,b\n", "n,s\n\n1,a\n\n2,b\n\n", "n,s\r1,a\r2,b\r"])
+def test_line_ends_and_byte_order_marks_of_all_kinds(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    assert rows(CsvSource(tmp_path / "t.csv")) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "cp1252", "shift-jis", "utf-8-sig"])
+def test_files_of_other_encodings(tmp_path: Path, encoding: str) -> None:
+    word = "日本" if encoding in ("shift-jis", "utf-16") else "café"
+    (tmp_path / "t.csv").write_bytes(f'n,s\n1,"{word},\n{word}"\n2,b\n'.encode(encoding))
+    assert rows(CsvSource(tmp_path / "t.csv", encoding=encoding)) == [(1, f"{word},\n{word}"), (2, "b")]
+
+
+def test_lines_before_the_header_comments_and_given_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('made by hand\n"on, a Monday\n# nobody reads this\nn,s\n1,a\n#2,b\n3,"c\n# no comment"\n')
+    assert rows(CsvSource(tmp_path / "t.csv", skip_rows=2, comment="#")) == [(1, "a"), (3, "c\n# no comment")]
+    read = CsvSource(tmp_path / "t.csv", skip_rows=2, comment="#", column_names=["number", "text"], columns=["text"])
+    assert rows(read) == [("a",), ("c\n# no comment",)]
+    (tmp_path / "bare.csv").write_text("1,a\n2,b\n")
+    assert rows(CsvSource(tmp_path / "bare.csv", header=False, column_names=["n", "s"])) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"skip_rows": -1}, "a number of lines from 0 on"), ({"comment": ""}, "the text that lines of comments begin with"),
+    ({"column_names": "ab"}, "a list of texts"), ({"on_error": "ignore"}, '"fail", "null" or "skip"')])
+def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ProgramError, match=message):
+        CsvSource(tmp_path / "t.csv", **options)
+
+
+def test_a_quote_that_is_never_closed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "LONGEST_RECORD", 1 << 20)
+    (tmp_path / "t.csv").write_text('n,s\n1,"open\n' + "2,b\n" * 1_000_000)
+    with pytest.raises(ProgramError, match=r"more than 1 MB: perhaps a quote is not closed. It begins with b'1,\"open"):
+        read_all(CsvSource(tmp_path / "t.csv"))
+
+
+# -- broken lines of CSV -------------------------------------------------------------------------------------------------------------------
+
+LINE = st.one_of(
+    st.tuples(st.sampled_from(["Oslo", '"Oslo"', '"a\nb"', "", '""']), st.integers(-5, 99).map(str)).map(",".join),
+    st.sampled_from(["Oslo", "Oslo,1,2", "Oslo,many", "Oslo,1.5", ",,", 'x"y,',
+                     '"a\n\nb",none', "Oslo,99999999999999999999", '"a\nb",1,2', "\udcff,1"]))
+
+
+def plainly(line: str) -> tuple[Any, ...] | None:
+    """The row of a line; None if it is broken."""
+    read = by_arrow_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
+    return None if read is None else read
+
+
+def by_arrow_bytes(line: bytes) -> Any:
+    try:
+        read = pyarrow.csv.read_csv(
+            pa.BufferReader(line), pyarrow.csv.ReadOptions(column_names=TYPES.names), pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(column_types=TYPES, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
+    except pa.ArrowException:
+        return None
+    return tuple(read.to_pylist()[0].values())
+
+
+@PER_EXAMPLE
+@given(lines=st.lists(LINE, max_size=25), block=st.sampled_from([1, 20, 1 << 20]), batch=st.sampled_from([1, 3, 1000]))
+def test_broken_lines_are_left_out_or_diverted_with_their_place(tmp_path: Path, lines: list[str], block: int, batch: int) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"city,price\n" + b"".join(line.encode("utf-8", "surrogateescape") + b"\n" for line in lines))
+    wanted = [row for row in map(plainly, lines) if row is not None]
+    places = [2 + sum(other.count("\n") + 1 for other in lines[:at]) for at, line in enumerate(lines) if plainly(line) is None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_source, "BLOCK_BYTES", block)
+        source = CsvSource(path, schema=TYPES, batch_rows=batch)
+        assert rows(CsvSource(path, schema=TYPES, batch_rows=batch, on_error="skip")) == wanted
+        got, broken = diverted(source)
+        assert got == wanted
+        assert [(each.file, each.line) for each in broken] == [(str(path), place) for place in places]
+        assert [each.text for each in broken] == [line.replace("\udcff", "\\xff") for line in lines if plainly(line) is None]
+        assert len(rows(CsvSource(path, schema=TYPES, batch_rows=batch, on_error="null"))) == len(lines)
+        if places:
+            with pytest.raises(ProgramError, match=rf"cannot read .*t.csv as Csv: line {places[0]}: "):
+                read_all(source)
+
+
+def test_what_is_wrong_with_a_line_is_null(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('city,price,share\nOslo,many,0.5\nRome\nParis,1,2,3\n"say ""hi""",x,\n,2.5,1e3\nBergen,7,no\n')
+    schema = pa.schema([("city", pa.string()), ("price", pa.int64()), ("share", pa.float64())])
+    assert rows(CsvSource(tmp_path / "t.csv", schema=schema, on_error="null")) == [
+        ("Oslo", None, 0.5), ("Rome", None, None), ("Paris", 1, 2.0), ('say "hi"', None, None), (None, None, 1000.0), ("Bergen", 7, None)]
+    assert rows(CsvSource(tmp_path / "t.csv", ["share", "city"], schema, on_error="null"))[:3] == [(0.5, "Oslo"), (None, "Rome"), (2.0, "Paris")]
+
+
+@PER_EXAMPLE
+@given(steps=st.integers(0, 60), batch=st.integers(1, 9), good=st.lists(st.booleans(), max_size=80))
+def test_from_a_checkpoint_no_row_and_no_broken_line_comes_twice(tmp_path: Path, steps: int, batch: int, good: list[bool]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("city,price\n" + "".join(f"c,{at}\n" if each else f"c,x{at}\n" for at, each in enumerate(good)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_source, "BLOCK_BYTES", 40)
+        first = World(CsvSource(path, schema=TYPES, batch_rows=batch), policy=ErrorPolicy.divert(BROKEN))
+        for _ in range(steps):
+            first.step()
+        second = first.checkpoint()
+        second.run()
+        assert [row.price for row in first.values + second.values] == [at for at, each in enumerate(good) if each]
+        assert [letter.record.line for letter in first.letters + second.letters] == [at + 2 for at, each in enumerate(good) if not each]
+        first.close()
+        second.close()
+
+
+def test_a_program_reads_the_broken_lines_as_dead_letters(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.csv.gz").write_bytes(gzip.compress(f"city,price\nOslo,{number}\nRome,free\n".encode()))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    sales = env.from_csv(tmp_path, schema=TYPES, on_error=ErrorPolicy.divert(BROKEN))
+    broken = sales.get_side_output(BROKEN).map(lambda letter: (Path(letter.record.file).name, letter.record.line, letter.record.text, letter.message))
+    got = broken.take(10)
+    assert [each[:3] for each in sorted(got)] == [(f"{number}.csv.gz", 3, "Rome,free") for number in range(3)]
+    assert all("free" in each[3] for each in got)
+    assert sorted(row.price for row in env.from_csv(tmp_path, schema=TYPES).on_error(ErrorPolicy.divert(BROKEN)).take(10)) == [0, 1, 2]
+    with pytest.raises(ProgramError, match="leave the retries out"):
+        env.from_csv(tmp_path, schema=TYPES, on_error=ErrorPolicy.retry(1))
+    with pytest.raises(ProgramError, match=r"on_error\(\) is not for a source"):
+        env.from_collection([1]).on_error(ErrorPolicy.divert(BROKEN))
+
+
+# -- JSON lines ------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_broken_lines_of_json_are_treated_alike(tmp_path: Path) -> None:
+    lines = ['{"city": "Oslo", "price": 1}', "{broken", '{"city": "Rome", "price": "many"}', '{"price": 2}', "[1]",
+             '{"city": "Bergen", "price": 3.5}', "\udcff"]
+    path = tmp_path / "t.jsonl"
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+    good = [("Oslo", 1), (None, 2)]
+    assert rows(JsonLinesSource(path, schema=TYPES, on_error="skip")) == good
+    got, broken = diverted(JsonLinesSource(path, schema=TYPES))
+    assert got == good
+    assert [(each.line, each.text) for each in broken] == [(2, lines[1]), (3, lines[2]), (5, lines[4]), (6, lines[5]), (7, "\\xff")]
+    assert rows(JsonLinesSource(path, schema=TYPES, on_error="null")) == [
+        ("Oslo", 1), (None, None), ("Rome", None), (None, 2), (None, None), ("Bergen", None), (None, None)]
+    with pytest.raises(ProgramError, match=r"cannot read .*t.jsonl as JsonLines: line 2: "):
+        read_all(JsonLinesSource(path, schema=TYPES))
+
+
+def test_the_place_of_a_broken_line_is_that_in_the_file_whoever_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_source, "_BLOCK_BYTES", 1000)
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f'{{"n": {number}}}\n' if number % 1000 else f'{{"n": "{number}x"}}\n' for number in range(30_000)))
+    got, broken = diverted(JsonLinesSource(path, schema=pa.schema([("n", pa.int64())]), split_bytes=1), parallelism=3)
+    assert len(got) == 30_000 - 30
+    assert sorted((each.line, each.text) for each in broken) == [(number + 1, f'{{"n": "{number}x"}}') for number in range(0, 30_000, 1000)]
+
+
+def test_fields_that_come_late_are_found_if_all_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_source, "_BLOCK_BYTES", 60)
+    early: list[dict[str, Any]] = [{"n": 1}, {"n": 2, "in": {"a": 1}}, {"n": None}]
+    records = [*early * 20, {"late": "x", "in": {"b": [1.5]}, "n": 3}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.raises(ProgramError, match="is not in the schema"):
+        read_all(JsonLinesSource(tmp_path / "t.jsonl"))
+    source = JsonLinesSource(tmp_path / "t.jsonl", infer_all=True)
+    inner = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.float64()))])
+    assert source.schema == pa.schema([("n", pa.int64()), ("in", inner), ("late", pa.string())])
+    assert rows(source)[-1] == (3, Row(a=None, b=[1.5]), "x")
+    assert rows(JsonLinesSource(tmp_path / "t.jsonl", schema=pa.schema([("n", pa.int64())]), ignore_extra_fields=True))[-1] == (3,)

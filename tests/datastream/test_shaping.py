@@ -1,0 +1,249 @@
+"""with_columns, drop, rename, distinct, limit, union by name, aggregates of all records, and reading and writing by guessed names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flinkpy.common import Time, Types
+from flinkpy.core.elements import ColumnBatch, RowBatch
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream.state import StateTtlConfig
+from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
+from flinkpy.operators.limiting import LimitOperator
+from flinkpy.table.expressions import col, lit
+from tests.windowing.slice_harness import Alone
+
+SALES = {"shop": ["north", "south", "north", "north"], "amount": [3, 5, None, 4], "day": [1, 1, 1, 2]}
+
+
+def environment(mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING, parallelism: int = 1) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_runtime_mode(mode)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def sales() -> DataStream:
+    return environment().from_arrow(pa.table(SALES))
+
+
+def unknown(stream: DataStream) -> DataStream:
+    """The same columns, which nobody knows while the program is built."""
+    return stream.map_batches(lambda batch: batch)
+
+
+@pytest.mark.parametrize("source", [lambda: sales(), lambda: unknown(sales())], ids=["known", "unknown"])
+def test_columns_are_added_replaced_dropped_and_renamed(source: Callable[[], DataStream]) -> None:
+    stream = source()
+    assert stream.with_column("twice", col("amount") * 2).to_arrow().to_pydict() == {**SALES, "twice": [6, 10, None, 8]}
+    assert stream.with_columns((col("amount") + 1).alias("amount"), old=col("amount")).to_arrow().to_pydict() == {
+        **SALES, "amount": [4, 6, None, 5], "old": SALES["amount"]}
+    assert stream.with_columns(day=7, none=None).to_arrow().to_pydict() == {**SALES, "day": [7] * 4, "none": [None] * 4}
+    assert stream.drop("day", col("shop")).to_arrow().to_pydict() == {"amount": SALES["amount"]}
+    assert stream.rename({"shop": "amount", "amount": "shop"}, day="at").to_arrow().to_pydict() == {
+        "amount": SALES["shop"], "shop": SALES["amount"], "at": SALES["day"]}
+
+
+def test_rows_of_a_declared_type_have_these_methods_too() -> None:
+    rows = environment().from_collection([("a", 1), ("b", 2)], Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.LONG()]))
+    assert rows.with_column("m", col("n") * 2).drop("n").rename(m="n").to_arrow().to_pylist() == [{"k": "a", "n": 2}, {"k": "b", "n": 4}]
+    assert rows.aggregate(col("n").sum.alias("n")).to_arrow().to_pylist()[-1] == {"n": 3}
+
+
+KEYS = st.sampled_from([0.0, -0.0, math.nan, 1.5, None])
+
+
+@given(st.lists(st.tuples(KEYS, st.none() | st.sampled_from(["a", "b"])), max_size=12), st.sampled_from([1, 3, 12]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_first_record_of_each_value_stays(records: list[Any], size: int, restart: bool) -> None:
+    """Over columns, wherever batches are cut, and restored as if nothing had failed."""
+    data = pa.RecordBatch.from_pydict({
+        "x": pa.array([x for x, _ in records], pa.float64()), "s": pa.array([s for _, s in records], pa.string()),
+        "n": pa.array(range(len(records)), pa.int64())})
+    subtask, found = Alone(DistinctRowsOperator(("x", "s"))), []
+    for number, at in enumerate(range(0, len(records), size)):
+        if restart and number == 1:
+            found += subtask.results
+            subtask = Alone(DistinctRowsOperator(("x", "s")), subtask.snapshot())
+        part = data.slice(at, size)
+        subtask.push(ColumnBatch(part, np.arange(part.num_rows)))
+    found += subtask.results
+    first: dict[Any, int] = {}
+    for at, (x, s) in enumerate(records):
+        first.setdefault(("nan" if x is not None and x != x else x, s), at)
+    assert [record[2] for record, _ in found] == sorted(first.values())
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_distinct_records_of_rows_and_columns(mode: RuntimeExecutionMode, parallelism: int) -> None:
+    env = environment(mode, parallelism)
+    numbers = [1, 2.0, 1.0, 2, 3, True, None, None, math.nan, math.nan]
+    assert sorted(map(str, env.from_collection(numbers).distinct().execute_and_collect())) == sorted(["1", "2.0", "3", "None", "nan"])
+    pairs = env.from_collection([("a", 1), ("b", 1), ("a", 2)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    assert len(list(pairs.distinct().execute_and_collect())) == 3
+    table = env.from_arrow(pa.table(SALES))
+    assert table.distinct("shop").to_arrow().num_rows == 2
+    assert table.select("shop", "day").distinct().to_arrow().num_rows == 3
+    assert table.key_by("day").distinct("shop").to_arrow().num_rows == 2
+
+
+def test_a_value_is_forgotten_when_its_time_has_come() -> None:
+    env = environment()
+    ttl = StateTtlConfig.new_builder(Time.days(1)).build()
+    assert list(env.from_collection([1, 1, 2]).distinct(ttl=ttl).execute_and_collect()) == [1, 2]
+    with pytest.raises(ProgramError, match="streams of rows only"):
+        sales().distinct("shop", ttl=ttl)
+
+
+@given(st.lists(st.integers(0, 5), max_size=6), st.integers(0, 8), st.booleans(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_exactly_so_many_records_pass(sizes: list[int], limit: int, restart: bool, is_columnar: bool) -> None:
+    subtask, found, begin = Alone(LimitOperator(limit)), [], 0
+    for number, size in enumerate(sizes):
+        if restart and number == 1:
+            found += subtask.results
+            subtask = Alone(LimitOperator(limit), subtask.snapshot())
+        numbers = list(range(begin, begin + size))
+        data = pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})
+        subtask.push(ColumnBatch(data, np.array(numbers, np.int64)) if is_columnar else RowBatch([(n,) for n in numbers], numbers))
+        begin += size
+    found += subtask.results
+    assert found == [((number,), number) for number in range(min(limit, begin))]
+
+
+def test_a_limit_holds_over_all_subtasks() -> None:
+    env = environment(RuntimeExecutionMode.BATCH, 2)
+    assert len(list(env.from_sequence(1, 1000).limit(7).execute_and_collect())) == 7
+    assert env.from_arrow(pa.table({"n": list(range(1000))})).limit(7).to_arrow().num_rows == 7
+
+
+def test_streams_are_united_by_the_names_of_their_columns() -> None:
+    stream = sales()
+    other = stream.select("day", "amount", "shop")
+    united = stream.union(other, by_name=True).to_arrow()
+    assert united.schema.names == ["shop", "amount", "day"]
+    assert united.num_rows == 8
+    filled = stream.drop("day").union(stream.select(lit(True).alias("new"), "shop"), by_name=True, fill_missing=True).to_arrow()
+    assert filled.schema.names == ["shop", "amount", "new"]
+    assert filled.to_pylist().count({"shop": "south", "amount": None, "new": True}) == 1
+
+
+def test_aggregates_of_all_records() -> None:
+    wanted = {"sum": 12, "mean": 4.0, "shops": 2, "range": 2, "first": 3}
+    calls = [col("amount").sum.alias("sum"), (col("amount").sum / col("amount").count).alias("mean"), col("shop").count_distinct.alias("shops"),
+             (col("amount").max - col("amount").min).alias("range"), col("amount").first_value.alias("first")]
+    for mode in (RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH):
+        found = environment(mode).from_arrow(pa.table(SALES), batch_rows=2).aggregate(*calls).to_arrow().to_pylist()
+        assert found[-1] == wanted
+        assert len(found) == (1 if mode is RuntimeExecutionMode.BATCH else 2)
+
+
+def test_aggregates_of_no_records_are_one_row_in_batch_as_in_sql() -> None:
+    none = environment(RuntimeExecutionMode.BATCH, 2).from_arrow(pa.table(SALES)).filter(col("amount") > 100)
+    found = none.aggregate(lit(1).count.alias("n"), col("amount").sum.alias("sum"), col("shop").max.alias("max"),
+                           col("amount").median.alias("median"),
+                           col("amount").var_pop.alias("var"), col("shop").last_value.alias("last"), col("shop").count_distinct.alias("shops"))
+    assert found.to_arrow().to_pylist() == [{"n": 0, "sum": None, "max": None, "median": None, "var": None, "last": None, "shops": 0}]
+
+
+def test_arithmetic_on_aggregates_of_keys() -> None:
+    by_shop = environment(RuntimeExecutionMode.BATCH).from_arrow(pa.table(SALES)).key_by("shop")
+    found = by_shop.aggregate((col("amount").max - col("amount").min).alias("range"), col("amount").count.alias("n"),
+                              (col("amount").sum * 100 // col("amount").count).alias("cents")).to_arrow().to_pylist()
+    assert found == [{"shop": "north", "range": 1, "n": 2, "cents": 350}, {"shop": "south", "range": 0, "n": 1, "cents": 500}]
+
+
+def test_polars_frames_come_and_go() -> None:
+    frame = pl.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]})
+    stream = environment().from_polars(frame)
+    assert stream.filter(col("a") > 1).to_polars().equals(frame.filter(pl.col("a") > 1))
+    assert pa.table(stream).num_rows == 3
+
+
+def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
+    env = environment()
+    stream = env.from_arrow(pa.table(SALES))
+    stream.write_parquet(tmp_path / "parquet", compression="snappy")
+    stream.write_csv(tmp_path / "csv", null_value="NA", delimiter=";")
+    stream.write_json(tmp_path / "json")
+    stream.write_avro(tmp_path / "avro")
+    stream.write_parquet(tmp_path / "shops", partition_by=["shop"])
+    stream.write_json(tmp_path / "small", compression="gzip")
+    env.execute()
+    for read in (env.read_parquet(str(tmp_path / "parquet")), env.read_csv(str(tmp_path / "csv"), delimiter=";", null_values=["NA"]),
+                 env.read_json(str(tmp_path / "json")), env.read_json(str(tmp_path / "small")), env.read_avro(str(tmp_path / "avro"))):
+        assert read.to_arrow().to_pydict() == SALES
+    assert {path.name for path in (tmp_path / "shops").iterdir()} == {f"shop={shop}" for shop in pa.table(SALES)["shop"].to_pylist()}
+    assert env.read_text(str(tmp_path / "json")).take(1) == ['{"shop": "north", "amount": 3, "day": 1}']
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda s: s.with_columns(), "takes expressions with names"), (lambda s: s.with_columns(col("amount") + 1), "has no name"),
+    (lambda s: s.with_column("x", col("amuont")), "did you mean 'amount'"),
+    (lambda s: s.with_column("x", col("amount").sum), "belong into aggregate"),
+    (lambda s: s.drop("dya"), "did you mean 'day'"), (lambda s: s.drop("day", "shop", "amount"), "leave no column"),
+    (lambda s: s.drop(), "names of columns"),
+    (lambda s: s.drop(3), "this is 3"), (lambda s: s.rename({"day": "shop"}), "two columns would be called 'shop'"),
+    (lambda s: s.rename(), "old and new"),
+    (lambda s: s.rename({"dya": "d"}), "did you mean 'day'"), (lambda s: s.limit(-1), "from 0 on"),
+    (lambda s: s.distinct("dya"), "did you mean 'day'"),
+    (lambda s: unknown(s).distinct(), "needs to know them"), (lambda s: s.aggregate(), "takes aggregates"),
+    (lambda s: s.aggregate(col("amount").alias("x")), "takes aggregates"),
+    (lambda s: s.aggregate((col("amount").sum + col("day")).alias("x")), "is no key"),
+    (lambda s: s.aggregate(col("amount").sum + 1), "has no name"),
+    (lambda s: s.union(s.drop("day"), by_name=True), "shop, amount, day and shop, amount"),
+    (lambda s: s.union(s, fill_missing=True), "by_name=True"), (lambda s: s.union(unknown(s), by_name=True), "needs to know the columns"),
+    (lambda s: s.union(s.with_column("day", lit("x")), by_name=True), "same types"),
+    (lambda s: s.get_execution_environment().from_polars(pl.LazyFrame()), r"collect\(\)"),
+    (lambda s: s.get_execution_environment().from_polars([1]), "polars.DataFrame"),
+])
+def test_what_cannot_be_meant_is_refused_while_the_program_is_built(make: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        make(sales())
+
+
+@pytest.mark.parametrize("count", [lambda updates: updates.limit(3), lambda updates: updates.distinct("n"),
+                                   lambda updates: updates.aggregate(col("n").sum)])
+def test_updates_are_not_counted_as_records(count: Callable[[DataStream], DataStream]) -> None:
+    updates = sales().key_by("shop").aggregate(col("amount").sum.alias("n"))
+    with pytest.raises(ProgramError, match="a new row for a key"):
+        count(updates).to_arrow()
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+@pytest.mark.parametrize("is_columnar", [True, False])
+def test_a_source_without_end_ends_when_a_limit_behind_it_has_enough(limit: int, is_columnar: bool) -> None:
+    env = environment()
+    if is_columnar:
+        endless = env.generate(lambda index: {"n": index}, columns=True).with_column("m", col("n") * 2)
+    else:
+        endless = env.generate(lambda index: index).map(lambda n: n + 1)
+    assert len(list(endless.limit(limit).execute_and_collect())) == limit
+
+
+def test_a_source_goes_on_for_others_when_a_limit_has_enough(tmp_path: Path) -> None:
+    env = environment()
+    numbers = env.from_sequence(1, 20_000)
+    numbers.map(lambda n: (n,), Types.ROW_NAMED(["n"], [Types.LONG()])).write_csv(tmp_path / "all")
+    numbers.limit(3).map(lambda n: (n,), Types.ROW_NAMED(["n"], [Types.LONG()])).write_csv(tmp_path / "few")
+    env.execute()
+    found = {name: env.read_csv(str(tmp_path / name)).to_arrow().num_rows for name in ("all", "few")}
+    assert found == {"all": 20_000, "few": 3}
+
+
+def test_a_limited_job_with_checkpoints_ends() -> None:
+    env = environment()
+    env.enable_checkpointing(10)
+    assert len(list(env.generate(lambda index: index, rate=2000).limit(100).execute_and_collect())) == 100

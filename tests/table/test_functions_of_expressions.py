@@ -1,0 +1,23 @@
+"""What each function of expressions has: a kernel, a meaning for a row, and a way to be shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkpy.columns import rowwise
+from flinkpy.columns.expression import Expression
+from flinkpy.columns.kernels.kernel_table import KERNELS
+from flinkpy.table.expressions import col
+
+CASTS = {"to_date", "to_time", "to_timestamp"}  # shown as what they are
+PROPERTIES = [name for kind in Expression.__mro__ for name, member in vars(kind).items() if isinstance(member, property)
+              and member.fget is not None and member.fget.__name__ == name and member.fget.__annotations__["return"] in ("Expression", "E")]
+
+
+def test_every_function_has_a_kernel_and_a_meaning_for_a_row() -> None:
+    assert set(KERNELS) == set(rowwise.FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", sorted(set(PROPERTIES) - CASTS))
+def test_a_property_is_shown_as_it_is_written(name: str) -> None:
+    assert repr(getattr(col("price"), name)) == f"{col('price')!r}.{name}"
