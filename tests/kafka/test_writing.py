@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from flinkpy.common import SimpleStringSchema
 from flinkpy.connectors.kafka.writing.kafka_sink import KafkaCommitter
-from flinkpy.connectors.kafka.writing.producers import settings_of
+from flinkpy.connectors.kafka.writing.producers import TransactionalProducer, settings_of
 from flinkpy.connectors.kafka.writing.transaction_client import TransactionClient, TransactionLostError
 from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
 from flinkpy.core.clock import SystemClock
@@ -120,6 +121,28 @@ def test_a_run_without_a_checkpoint_is_not_stuck_behind_one_that_had_more_subtas
             job.feed(4)
             job.complete(job.barrier())
             assert seen(broker, topic) == [0, 1, 2, 3]
+
+
+def test_no_message_comes_behind_the_abort_of_its_transaction(broker: Broker) -> None:
+    """It would stay open for ever, and nobody would read on behind it."""
+    topic = broker.new_topic(1)
+    settings = settings_of({"bootstrap.servers": broker.bootstrap, "linger.ms": "0"}, transactional=True)
+    for number in range(20):
+        producer = TransactionalProducer(settings, broker.unused_name("aborted"), SystemClock())
+        producer.initialize(30)
+        producer.begin()
+        message = (topic, b"aborted", None, 0, None, None, 0, None)
+        producer.send([message])
+        eventually(producer.hurry)  # the broker knows that the transaction has this partition
+        with broker.silent():  # the next message is under way, and so is the abort
+            producer.send([message])
+            aborting = threading.Thread(target=producer.abort, args=(30,))
+            aborting.start()
+            aborting.join(0.02)
+        aborting.join()
+        producer.release()
+        broker.produce(topic, [str(number).encode()])
+    assert seen(broker, topic) == list(range(20))
 
 
 def test_in_a_job_without_checkpoints_all_is_seen_at_the_end(broker: Broker) -> None:

@@ -156,7 +156,9 @@ class KafkaProducer:
     # -- what librdkafka says -----------------------------------------------------------------------------------------------------
 
     def _undelivered(self, error: KafkaError, message: Any) -> None:
-        if self._failed is None:
+        from confluent_kafka import KafkaError
+
+        if self._failed is None and error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):  # those were given up here
             self._failed = self._explained(error, message.topic(), len(message))
 
     def _tell(self, error: KafkaError) -> None:
@@ -232,8 +234,11 @@ class TransactionalProducer(KafkaProducer):
         self._call(lambda: self._producer.commit_transaction(patience_s))
 
     def abort(self, patience_s: float) -> None:
-        """Drops what was written. Raises if the broker did not hear of it."""
-        self._producer.purge()
+        """Drops what was written. Raises if the broker did not hear of it.
+
+        It waits until the broker has answered what is under way: a message that comes behind the abort would stay open for ever, and nobody would
+        read on behind it.
+        """
         self._call(lambda: self._producer.abort_transaction(patience_s))
 
     def _hear_statistics(self, statistics: str) -> None:
