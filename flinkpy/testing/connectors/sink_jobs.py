@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.testing.connectors.connector_tests import check, in_time, is_one_sentence, pass_a_moment
 from flinkpy.testing.connectors.embedded_jobs import RESTARTING, SMALL_BATCHES, WITH_CHECKPOINTS, EmbeddedJobs, RunningJob
-from flinkpy.testing.connectors.kept_sink import KitFailure
-from flinkpy.testing.connectors.paced_source import PacedSource
+from flinkpy.testing.connectors.paced_source import FailsOnce, PacedSource
 from flinkpy.testing.connectors.sink_author import SinkSteps
-
-
-class FailsOnce:
-    """A function that fails when so many records have passed, once, in this process."""
-
-    _left: ClassVar[dict[str, int]] = {}
-
-    def __init__(self, behind: int) -> None:
-        self._id = uuid.uuid4().hex
-        self._left[self._id] = behind
-
-    def __call__(self, record: Any) -> Any:
-        self._left[self._id] -= 1
-        if self._left[self._id] == 0:
-            raise KitFailure("the kit lets the job fail here, once")
-        return record
-
-    @property
-    def has_failed(self) -> bool:
-        return self._left[self._id] <= 0
 
 
 class SinkJobs(EmbeddedJobs, SinkSteps):
@@ -40,13 +18,9 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
     def write_job(self, count: int, options: Mapping[str, Any] = WITH_CHECKPOINTS, parallelism: int = 1, failing: FailsOnce | None = None,
                   pace: int = 12) -> RunningJob:
         """One that writes so many records, a few for each checkpoint."""
-        source = PacedSource([(self.record(number), number) for number in range(count)], pace, splits=parallelism)
-
-        def build(env: Any) -> None:
-            stream = env.from_source(source, source_name="numbers")
-            (stream if failing is None else stream.map(failing)).sink_to(self.sink())
-
-        return self.submit(build, {**SMALL_BATCHES, **options}, parallelism)
+        source = PacedSource([(self.record(number), number) for number in range(count)], pace, parallelism, failing)
+        return self.submit(
+            lambda env: env.from_source(source, source_name="numbers").sink_to(self.sink()), {**SMALL_BATCHES, **options}, parallelism)
 
     @in_time
     def test_a_job_writes_all_of_it(self) -> None:
@@ -58,7 +32,7 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
     @in_time
     def test_a_job_that_fails_writes_on_from_its_checkpoint(self) -> None:
         for parallelism in (1, 2):
-            failing = FailsOnce(self.records // 2)
+            failing = FailsOnce(self.records // 2, in_checkpoint=parallelism == 1)
             self.write_job(self.records, RESTARTING, parallelism, failing).finish()
             check(failing.has_failed, "the job was to fail, and did not")
             self.sees(self.records, "a job that failed once")
