@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.elements import Batch
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
 
 
@@ -125,7 +126,10 @@ class Sink(ABC):
 
     def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
         """Makes the writer: anew, or from restored ``states``."""
-        self._writer = self.create_writer(context) if states is None else self.restore_writer(context, states)
+        call, made = ("create_writer", self.create_writer(context)) if states is None else ("restore_writer", self.restore_writer(context, states))
+        if not isinstance(made, SinkWriter):
+            raise TypeError(f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must return a SinkWriter")
+        self._writer = made
         if self._listener is not None:
             self._writer.set_listener(self._listener)
 
