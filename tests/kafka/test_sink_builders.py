@@ -38,6 +38,10 @@ def older(**config: Any) -> FlinkKafkaProducer:
     (lambda: builder().set_delivery_guarantee("EXACTLY_ONCE"), "takes a DeliveryGuarantee"),  # type: ignore[arg-type]
     (lambda: builder().set_transactional_id_prefix(""), "takes a text"),
     (lambda: builder().set_record_serializer(SimpleStringSchema()), "takes a KafkaRecordSerializationSchema"),  # type: ignore[arg-type]
+    (lambda: builder().set_record_serializer(KafkaRecordSerializationSchema.builder()), r"…; call its build\(\)"),  # type: ignore[arg-type]
+    (lambda: KafkaRecordSerializationSchema.builder().set_partitioner(lambda record: 0),  # type: ignore[arg-type,misc]
+     "takes a function of record, key, value, topic and partitions"),
+    (lambda: KafkaRecordSerializationSchema.builder().set_headers(lambda: {}), "takes a function of the record"),  # type: ignore[arg-type,misc]
     (lambda: builder().set_property("acks", None), "the Kafka property acks is a text"),  # type: ignore[arg-type]
     (lambda: builder().set_property("acks", "some").build(), "refuses the sink's properties"),
     (lambda: builder().set_property("ssl.truststore.location", "jks").build(), "key store of Java"),
