@@ -212,8 +212,8 @@ class SourceOperator(StreamOperator):
     def set_error_policy(self, policy: Any, name: str) -> None:
         """Says what happens to records that the source cannot read; ``name`` is how the program calls it. Raises ProgramError for a source that takes
         no such policy."""
-        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: what reads a record of it can have a policy. A timestamp assigner "
-                           "can, if it is set by assign_timestamps_and_watermarks(...) and not in the source")
+        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: the operator behind it can have a policy. Let the source give its "
+                           "records as they are, and parse them in a map(); for a timestamp assigner use assign_timestamps_and_watermarks(...)")
 
     def position(self) -> str | None:
         """Where the last batch came from (split and offset), for error messages of the chain; None if unknown."""

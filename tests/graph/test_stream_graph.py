@@ -158,7 +158,7 @@ def test_an_empty_program_is_refused() -> None:
 def test_batch_mode_with_an_endless_source_is_refused() -> None:
     program = Program()
     program.source("clicks", is_bounded=False)
-    assert "BATCH needs bounded sources, but 'clicks' never ends" in refused(program, runtime_mode=RuntimeMode.BATCH)
+    assert "BATCH needs bounded sources, but 'clicks' never ends; give the source an end" in refused(program, runtime_mode=RuntimeMode.BATCH)
 
 
 def test_contradicting_resources_of_a_group_are_refused() -> None:
