@@ -15,7 +15,7 @@ _RESETS = {"earliest": KafkaOffsetResetStrategy.EARLIEST, "latest": KafkaOffsetR
 
 
 class FlinkKafkaConsumer(KafkaSource):
-    """Reads the values of topics; ``env.add_source`` takes it. It begins with what the group has committed, and where nothing is committed as the
+    """Reads the values of topics; ``env.add_source`` takes it. It begins with what the group has committed, and where nothing is committed, or there is no ``group.id``, as the
     property ``auto.offset.reset`` says: ``latest`` (this is the default), ``earliest`` or ``none``. New programs use ``KafkaSource``.
 
     >>> from flinkpy.common.serialization import SimpleStringSchema
