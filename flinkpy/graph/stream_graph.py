@@ -133,6 +133,7 @@ def build_stream_graph(
     if not builder.nodes:
         raise ProgramError("the program has no operators: define a source and a sink before execute()")
     _refuse_duplicate_uids(builder.nodes.values())
+    _refuse_shared_property(builder.nodes.values())
     return StreamGraph(name, builder.nodes, chaining, mode, is_bounded, _resources_by_group(order, builder.nodes))
 
 
@@ -348,4 +349,14 @@ def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:
             other = seen.setdefault((kind, value), node)
             if other is not node:
                 raise ProgramError(f"{other.label} and {node.label} both have the {kind} {value!r}; give each operator its own")
+
+
+def _refuse_shared_property(nodes: Iterable[StreamNode]) -> None:
+    """Some sinks write with something that must be theirs alone, such as the names of their transactions."""
+    seen: dict[str, StreamNode] = {}
+    for node in nodes:
+        owned = getattr(node.operator, "owned", None)
+        other = seen.setdefault(owned, node) if owned is not None else node
+        if other is not node:
+            raise ProgramError(f"{other.label} and {node.label} both write with {owned}; give each sink its own, or write the union of their streams")
 

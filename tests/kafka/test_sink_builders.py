@@ -10,6 +10,7 @@ import pytest
 
 from flinkpy.common import SimpleStringSchema
 from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
 from flinkpy.datastream.connectors.kafka import FlinkKafkaProducer, KafkaRecordSerializationSchema, KafkaSink, KafkaSinkBuilder
 
@@ -78,3 +79,14 @@ def test_settings_keep_what_javas_client_promises() -> None:
     assert settings_of({}, transactional=True)["transaction.timeout.ms"] == "900000"
     assert settings_of({"transaction.timeout.ms": "5000"}, transactional=True)["delivery.timeout.ms"] == "5000"
     assert settings_of({"delivery.timeout.ms": "7"}, transactional=False)["delivery.timeout.ms"] == "7"
+
+
+def test_two_sinks_of_a_job_that_write_with_one_prefix_are_refused() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream, sink = env.from_collection(["a"]), exactly_once()
+    stream.sink_to(sink)
+    stream.sink_to(builder().build())
+    env.get_execution_plan()
+    stream.map(str.upper).sink_to(sink)
+    with pytest.raises(ProgramError, match=r"both write with the transactional id prefix 'words' at localhost:9092; give each sink its own, or write the union"):
+        env.get_execution_plan()

@@ -112,6 +112,11 @@ class Sink(ABC):
     _writer: SinkWriter | None = None
     _listener: Callable[[], None] | None = None
 
+    @property
+    def owned(self) -> str | None:
+        """What only one sink of a job may write with, in words; None: nothing. A job with two such sinks is refused."""
+        return None
+
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         """Called in the task: opens what this subtask writes to."""
