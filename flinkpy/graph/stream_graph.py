@@ -147,8 +147,8 @@ def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transform
         return RuntimeMode.STREAMING if unbounded or loops else RuntimeMode.BATCH
     if wanted is RuntimeMode.BATCH and unbounded:
         raise ProgramError(
-            f"runtime mode BATCH needs bounded sources, but {unbounded[0].label} never ends; give the source an end (of Kafka: set_bounded()), or use "
-            "RuntimeExecutionMode.STREAMING or AUTOMATIC")
+            f"runtime mode BATCH needs bounded sources, but {unbounded[0].label} never ends; give the source an end (of Kafka: set_bounded()), or "
+            "use RuntimeExecutionMode.STREAMING or AUTOMATIC")
     return wanted
 
 

@@ -53,7 +53,6 @@ BUILD: list[tuple[Callable[[], Any], str]] = [
     (lambda: complete().set_property("partition.discovery.interval.ms", "often").build(), "number of milliseconds"),
     (lambda: complete().set_property("commit.offsets.on.checkpoint", "yes").build(), "commit.offsets.on.checkpoint is true or false, this is 'yes'"),
     (lambda: complete().set_value_only_deserializer(RawColumnarDecoder()), "a columnar decoder goes to set_columns()"),  # type: ignore[arg-type]
-    (lambda: KafkaOffsetsInitializer.committed_offsets().resolve([A, B], Lookup()), "no offset of orders[1] that the group 'shop' has committed"),
     (lambda: StreamExecutionEnvironment.get_execution_environment().from_source(complete()), "; call its build()"),  # type: ignore[arg-type]
     (lambda: StreamExecutionEnvironment.get_execution_environment().from_collection([1]).sink_to(KafkaSink.builder()), "; call its build()"),
     (lambda: complete().set_property("group.id", None), "is a text"),  # type: ignore[arg-type]
@@ -132,6 +131,11 @@ def test_offsets_are_those_that_flink_resolves(initializer: KafkaOffsetsInitiali
     found = initializer.resolve([A, B], Lookup())
     assert [found[A], found[B]] == wanted
     assert initializer.reset_property == reset
+
+
+def test_a_group_that_has_committed_nothing_is_named() -> None:
+    with pytest.raises(ProgramError, match=r"no offset of orders\[1\] that the group 'shop' has committed"):
+        KafkaOffsetsInitializer.committed_offsets().resolve([A, B], Lookup())
 
 
 def test_properties_that_librdkafka_calls_otherwise_are_taken_by_their_names_in_java() -> None:

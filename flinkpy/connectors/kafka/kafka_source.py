@@ -170,9 +170,10 @@ class KafkaSourceBuilder:
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
         """Gives the value of each record, through the schema. Records without a value are skipped, and those for which it returns None."""
-        if not isinstance(deserialization_schema, DeserializationSchema):
-            columns = "; a columnar decoder goes to set_columns()" if isinstance(deserialization_schema, ColumnarDecoder) else ""
-            raise refuse(f"set_value_only_deserializer() takes a DeserializationSchema, this is {deserialization_schema!r:.80}{columns}")
+        given: Any = deserialization_schema
+        if not isinstance(given, DeserializationSchema):
+            columns = "; a columnar decoder goes to set_columns()" if isinstance(given, ColumnarDecoder) else ""
+            raise refuse(f"set_value_only_deserializer() takes a DeserializationSchema, this is {given!r:.80}{columns}")
         self._decoding = Values(deserialization_schema)
         return self
 
