@@ -86,7 +86,6 @@ class ExecutionGraphInfo:
     is_bounded: bool
     configuration: dict[str, Any]
     vertices: tuple[VertexInfo, ...]
-    error: BaseException | None = None
     failures: tuple[FailureInfo, ...] = ()
     restarts: int = 0
     checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
