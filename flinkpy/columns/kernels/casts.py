@@ -149,7 +149,7 @@ def _of_text(target: Any) -> Cast:
     def trimmed(values: Any) -> Any:
         return pc.utf8_trim(values.cast(TEXT), " ")
 
-    if pa.types.is_integer(target):
+    if pa.types.is_integer(target) or target == pa.decimal128(38, 0):
         return _behind(trimmed, lambda texts: _whole_numbers(texts, target))
     if pa.types.is_timestamp(target):
         return _behind(trimmed, lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target))
@@ -160,8 +160,8 @@ def _of_text(target: Any) -> Cast:
 
 def _whole_numbers(texts: Any, target: Any) -> Any:
     """Text as integers. Arrow rejects a plus sign and accepts hexadecimal digits; Flink and Python do the opposite."""
-    if pc.any(pc.match_substring_regex(texts, "[+xX]")).as_py():
-        wrong = texts.filter(pc.match_substring_regex(texts, "[xX]").fill_null(False))
+    if pc.any(pc.match_substring_regex(texts, "[+xX.eE]")).as_py():
+        wrong = texts.filter(pc.match_substring_regex(texts, "[xX.eE]").fill_null(False))
         if len(wrong):
             raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no whole number")
         texts = pc.replace_substring_regex(texts, r"^[+](\d)", r"\1")

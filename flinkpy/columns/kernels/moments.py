@@ -127,9 +127,11 @@ def add_months(types: Types, months: int) -> Kernel:
         length = len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
         moments, numbers = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (moments, numbers))
         missing = pc.or_(moments.is_null(), numbers.is_null())
-        days, time = np.divmod(_micros(moments), calendars.DAY_US)
-        added = numbers.cast(INT).fill_null(0).to_numpy() * months
-        return _array(calendars.later(days, np.where(missing, 0, added)) * calendars.DAY_US + time, _MICROS, missing).cast(moments.type)
+        days = _micros(moments) // calendars.DAY_US
+        later_days = calendars.later(days, np.where(missing, 0, numbers.cast(INT).fill_null(0).to_numpy() * months))
+        if not pa.types.is_timestamp(moments.type):
+            return _array(later_days * calendars.DAY_US, _MICROS, missing).cast(moments.type)
+        return pc.add_checked(moments, _array((later_days - days) * calendars.DAY_US, _ELAPSED, missing)).cast(moments.type)
 
     return _on_local_times(kind, later)
 
@@ -140,7 +142,8 @@ def date_plus(types: Types, sign: int) -> Kernel:
 
     def moved(*operands: Any) -> Any:
         days, elapsed = operands[at], operands[1 - at].cast(_ELAPSED).cast(INT)
-        whole = pc.floor(pc.divide(elapsed.cast(pa.float64(), safe=False), float(calendars.DAY_US))).cast(INT)
+        downwards = pc.if_else(pc.less(elapsed, 0), pc.subtract_checked(elapsed, calendars.DAY_US - 1), elapsed)  # division cuts towards zero
+        whole = pc.divide(downwards, calendars.DAY_US)
         change = pc.add_checked if sign > 0 else pc.subtract_checked
         return change(days.cast(_DATE).cast(pa.int32()).cast(INT), whole).cast(pa.int32()).cast(_DATE)
 
