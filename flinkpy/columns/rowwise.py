@@ -164,7 +164,8 @@ def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return apply
 
 
-def _cast(value: Any, to: Any) -> Any:
+def cast_one(value: Any, to: Any) -> Any:
+    """The value in another type. Raises ValueError, ArithmeticError or KeyError if it cannot be one."""
     if isinstance(value, str):
         value = value.strip(" ") if to.name not in ("STRING", "CHAR") else value
         if to.name in _OF_TEXT:
@@ -176,7 +177,7 @@ def _cast(value: Any, to: Any) -> Any:
 def try_cast(value: Any, to: Any) -> Any:
     """The value in another type; None if it cannot be one."""
     try:
-        return _cast(value, to)
+        return cast_one(value, to)
     except (ValueError, ArithmeticError, KeyError):
         return None
 
@@ -281,6 +282,12 @@ def _decimal_of_text(text: str) -> Decimal:
     return Decimal(text)
 
 
+def _whole_decimal(value: int) -> Decimal:
+    if abs(value) >= 10**38:
+        raise OverflowError(f"{value} has more than 38 digits")
+    return Decimal(value)
+
+
 def _decimal(value: Decimal, is_rounded: bool = False) -> Decimal:
     """With up to 38 digits, 18 of them behind the point; only a float is rounded."""
     with localcontext(_EXACT):
@@ -292,13 +299,12 @@ def _decimal(value: Decimal, is_rounded: bool = False) -> Decimal:
 
 def _instant_of_text(text: str) -> datetime.datetime:
     """Text such as 2024-05-31 12:30:00+02:00; the zone must be there."""
-    found = re.fullmatch(rf"({_DAY}[ T]{_TIME})(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)", text)
+    found = re.fullmatch(r"(?P<local>.*)(Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?)", text)
     if found is None:
         raise ValueError(f"{text!r} is no date and time with a zone")
-    local = datetime.datetime.fromisoformat(_like_iso(found[1], f"{_DAY}[ T]{_TIME}"))
-    zone = found[5].replace(":", "").ljust(5, "0")
-    ahead = datetime.timedelta() if zone.startswith("Z") else datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5]))
-    return (local - ahead if zone.startswith("+") else local + ahead).replace(tzinfo=datetime.timezone.utc)
+    local = datetime.datetime.fromisoformat(_like_iso(found["local"], _MOMENT))
+    ahead = datetime.timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+    return (local + ahead if found["sign"] == "-" else local - ahead).replace(tzinfo=datetime.timezone.utc)
 
 
 def _like_iso(text: str, pattern: str) -> str:
@@ -311,18 +317,19 @@ def _like_iso(text: str, pattern: str) -> str:
 
 _EXACT = Context(prec=76)
 _DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
+_MOMENT = f"{_DAY}[ T]([0-9]{{2}}|{_TIME})"
 _EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
 _CASTS: dict[str, Callable[[Any], Any]] = {
-    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: Decimal(int(value)),
+    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: _whole_decimal(int(value)),
     "BIG_DEC": lambda value: _decimal(Decimal(value), isinstance(value, float)),
     "DOUBLE": float, "FLOAT": _single, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
 }
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
-    "BIG_INT": lambda text: Decimal(_whole_number(text)), "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
+    "BIG_INT": lambda text: _whole_decimal(_whole_number(text)), "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
     "DOUBLE": _float_of_text, "FLOAT": lambda text: _single(_float_of_text(text)),
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
-    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
+    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}|{_MOMENT}")),
     "INSTANT": lambda text: _instant_of_text(text),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),
 }
@@ -335,7 +342,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
     ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
     "in_": lambda value, values: _is_in(*_alike((value, *values))), "not": lambda value: not value,
-    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": _cast, "try_cast": try_cast,
+    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": cast_one, "try_cast": try_cast,
     **text_functions.STRICT, **moment_functions.STRICT, **nested_functions.STRICT,
 }
 

@@ -122,6 +122,8 @@ def add_months(types: Types, months: int) -> Kernel:
         raise TypeError("months are added to dates and timestamps")
     if not pa.types.is_integer(types[1]) and not pa.types.is_null(types[1]):
         raise TypeError("it needs a whole number of months")
+    if pa.types.is_null(kind):
+        return lambda moments, numbers: pa.nulls(len(numbers) if isinstance(moments, pa.Scalar) else len(moments))
 
     def later(moments: Any, numbers: Any) -> Any:
         length = len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
