@@ -23,9 +23,10 @@ from flinkpy.datastream import DataStream, OutputTag, RuntimeExecutionMode, Stre
 from flinkpy.datastream.env.submission import stream_graph
 from flinkpy.datastream.state import StateTtlConfig
 from flinkpy.datastream.window import TumblingEventTimeWindows
+from flinkpy.graph.transformations import OneInputTransformation
 from flinkpy.operators.batch.batch_forms import batch_form
 from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator, LocalAggregatesOperator
-from flinkpy.operators.columnar.column_operators import SelectColumnsOperator
+from flinkpy.operators.columnar.column_operators import SelectColumnsOperator, columns
 from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.limiting import LimitOperator
@@ -214,8 +215,8 @@ def test_aggregates_of_all_records_in_two_phases_are_those_in_one(
 ) -> None:
     """Also if a state of the one goes to the other."""
     schema = pa.schema([("i", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("d", pa.decimal128(20, 2)), ("unused", pa.int64())])
-    columns = list(zip(*records)) if records else [[]] * 4
-    data = pa.RecordBatch.from_arrays([pa.array([*values], field.type) for values, field in zip([*columns, range(len(records))], schema)], schema=schema)
+    rows = [(*record, number) for number, record in enumerate(records)]
+    data = pa.RecordBatch.from_arrays([pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)], schema=schema)
     batches = [ColumnBatch(part := data.slice(at, size), np.arange(at, at + part.num_rows)) for at in range(0, len(records), size)]
     plan = plan_aggregates(PARTS[kind], (), "test")
 
@@ -240,7 +241,7 @@ def test_aggregates_of_all_records_in_two_phases_are_those_in_one(
             receiver.operator.finish()
             while receiver.operator.has_rest:
                 receiver.operator.emit_rest()
-        return shown([tuple(row.values()) for batch in found + receiver.out.batches for row in batch.data.to_pylist()])
+        return shown([tuple(row.values()) for batch in found + receiver.out.batches for row in columns(batch).data.to_pylist()])
 
     assert results(lambda number: True) == results(lambda number: False)
     assert results(lambda number: number == 0) == results(lambda number: number == 1) == results(lambda number: False)
@@ -264,14 +265,20 @@ def test_several_senders_aggregate_before_they_send(mode: RuntimeExecutionMode) 
         assert local in [type(node.operator) for node in nodes if node.is_local_phase]
 
 
+def operator_of(stream: DataStream) -> Any:
+    made = stream.recorded.transformation
+    assert isinstance(made, OneInputTransformation)
+    return made.operator
+
+
 def test_settings_and_side_outputs_of_computed_aggregates_are_those_of_the_aggregating_operator() -> None:
     stream, spread = sales(), (col("amount").max - col("amount").min).alias("range")
     for made in (stream.aggregate(spread), stream.key_by("shop").aggregate(spread)):
-        assert isinstance(made.uid("spread").recorded.transformation.operator, KeyedAggregatesOperator)
+        assert isinstance(operator_of(made.uid("spread")), KeyedAggregatesOperator)
     late = OutputTag("late")
     timed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("amount"))
     windows = timed.key_by("shop").window(TumblingEventTimeWindows.of(Time.seconds(1))).side_output_late_data(late)
-    assert isinstance(windows.aggregate(spread).get_side_output(late).recorded.transformation.input.operator, SliceOperator)
+    assert isinstance(operator_of(windows.aggregate(spread)), SliceOperator)
     with pytest.raises(ProgramError, match="two columns would be called 'window_end'"):
         timed.key_by("shop").window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(spread.alias("window_end"))
 

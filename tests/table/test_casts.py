@@ -131,7 +131,8 @@ def test_text_becomes_the_instant_that_it_shows_or_none(texts: list[str]) -> Non
 
 
 @pytest.mark.parametrize(("expression", "value", "kind", "expected"), [
-    (col("v").cast(Types.STRING()), b"a\xc3\xa9", pa.binary(), "aé"), (col("v").cast(Types.FLOAT()), 2**60 + 2**36 + 1, pa.int64(), 2.0**60 + 2.0**37),
+    (col("v").cast(Types.STRING()), b"a\xc3\xa9", pa.binary(), "aé"),
+    (col("v").cast(Types.FLOAT()), 2**60 + 2**36 + 1, pa.int64(), 2.0**60 + 2.0**37),
     (col("v").cast(Types.SQL_TIMESTAMP()), "2024-01-01 10", pa.string(), datetime.datetime(2024, 1, 1, 10)),
     (col("v") == 2.0**53, 2**53 + 1, pa.int64(), True), (col("v").in_(2.0**53), 2**53 + 1, pa.int64(), True),
     (greatest(col("v"), 2.0**53), 2**53 + 1, pa.int64(), 2.0**53), (col("v").in_(0.1, 7.5), Decimal("0.1"), pa.decimal128(5, 2), True)])

@@ -36,7 +36,7 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
 
     def in_two_phases(self) -> TwoPhases | None:
         """Accumulators go to it, or, where sums are rounded or the columns are unknown, only the columns that it needs."""
-        local: ColumnOperator = LocalAggregatesOperator(self.calls)
+        local = LocalAggregatesOperator(self.calls)
         if self.schema is not None and local.is_exact_for(self.schema):
             merging = AggregatesOfAllOperator(self.calls, self.results, self.schema)
             merging.merges = True
