@@ -86,6 +86,7 @@ def test_dates_have_whole_days(days: list[Any], unit: str, part: str) -> None:
 
 
 @given(st.lists(st.none() | st.times(), min_size=1, max_size=5), st.sampled_from(["hour", "minute", "second"]), st.sampled_from(PARTS_OF_TIMES))
+@example([datetime.time(23, 0)], "hour", "hour")
 @settings(max_examples=100, deadline=None)
 def test_times_of_day_have_none(times: list[Any], unit: str, part: str) -> None:
     given_times = {"time": pa.array(times, pa.time64("us"))}

@@ -148,9 +148,13 @@ def _between_timestamps(source: Any, target: Any) -> Cast:
 def _of_text(target: Any) -> Cast:
     if target == TEXT:
         return _plain(TEXT)
+    has_year = pa.types.is_date(target) or pa.types.is_timestamp(target)
 
     def trimmed(values: Any) -> Any:
-        return pc.utf8_trim(values.cast(TEXT), " ")
+        texts = pc.utf8_trim(values.cast(TEXT), " ")
+        if has_year and pc.any(pc.starts_with(texts, "0000")).as_py():  # Python's dates begin with year 1
+            raise pa.ArrowInvalid(f"{texts.filter(pc.starts_with(texts, '0000'))[0].as_py()!r} is no date")
+        return texts
 
     if pa.types.is_integer(target):
         return _behind(trimmed, lambda texts: _whole_numbers(texts, target))

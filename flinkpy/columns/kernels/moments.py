@@ -81,7 +81,8 @@ def _truncation(round_to: Callable[[Any, str], Any]) -> Callable[..., Kernel]:
 def _ceiled(moments: Any, unit: str) -> Any:
     """By the beginning of the unit: Arrow's own rounding up moves a beginning of a year to the next one."""
     floor = pc.floor_temporal(moments, unit=unit)
-    return pc.if_else(pc.equal(floor, moments), moments, _next_beginning(floor, unit))
+    passed = pc.if_else(pc.equal(floor, moments), pa.scalar(None, moments.type), floor)  # null where the moment is a beginning itself
+    return pc.coalesce(_next_beginning(passed, unit), moments)
 
 
 def _next_beginning(moments: Any, unit: str) -> Any:
