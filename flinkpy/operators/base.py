@@ -62,6 +62,7 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
+    has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     guarding: Guarding = Guarding.NONE
@@ -71,7 +72,7 @@ class StreamOperator(ABC):
     output: Output
 
     def in_two_phases(self) -> TwoPhases | None:
-        """On the client: what of it can run before an exchange; None if nothing."""
+        """On the client: what of it can run before an exchange; None if nothing, or if it ``has_window_phases``."""
         return None
 
     def setup(self, context: OperatorContext, output: Output) -> None:

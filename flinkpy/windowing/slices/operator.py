@@ -18,7 +18,6 @@ from flinkpy.common.side_outputs import OutputTag
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, Watermark
 from flinkpy.core.errors import ProgramError
-from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator, Work
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
@@ -36,6 +35,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """Results carry the last moment of their window."""
 
     batch_form = BatchForm.AT_END_OF_TIME
+    has_window_phases = True
     parks = True
     takes_no_policy = "reduces or aggregates windows: check records in a map(...) with a policy before it"
 
@@ -45,11 +45,6 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         self.store, self.slicing, self.event_time = store, slicing, event_time
         self.allowed_lateness = allowed_lateness if event_time else 0
         self.late_tag = late_tag
-
-    def in_two_phases(self) -> TwoPhases | None:
-        from flinkpy.windowing.slices.phases import in_two_phases  # it imports this file
-
-        return in_two_phases(self)
 
     def output_schema(self, schema: Any) -> Any:
         """Of columns, the schema of the results."""
