@@ -239,6 +239,17 @@ def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_prog
     assert edges(windows_over_a_union(**options)) == ["left -HASH[late]-> Windows.0", "right -HASH-> Windows.0", "Windows -FORWARD-> Sink.0"]
 
 
+@pytest.mark.parametrize("mode", [RuntimeMode.STREAMING, RuntimeMode.BATCH])
+def test_what_one_subtask_does_for_all_may_begin_before_any_exchange(mode: RuntimeMode) -> None:
+    def phases(operator: object) -> TwoPhases | None:
+        return TwoPhases(Maps(), operator, None, True, in_batch=True) if isinstance(operator, Windows) else None
+
+    program = Program()
+    program.op("Limit", program.source(), operator=Windows()).parallelism = 1
+    assert edges(program.stream_graph(two_phases=phases, parallelism=2, runtime_mode=mode)) == [
+        "in -FORWARD-> LocalLimit.0", "LocalLimit -REBALANCE-> Limit.0"]
+
+
 def test_operator_ids_are_the_same_in_one_phase_and_in_two() -> None:
     """So a savepoint fits after a change of parallelism."""
     one, two = windows_over_a_union(parallelism=1), windows_over_a_union(parallelism=1, phases=AggregatePhases.TWO_PHASE)
