@@ -241,6 +241,11 @@ class TransactionalProducer(KafkaProducer):
         """
         self._call(lambda: self._producer.abort_transaction(patience_s))
 
+    def hear(self) -> None:
+        """Takes what librdkafka has told while nothing is written: its statistics would pile up. What it raises is left to the next call."""
+        with contextlib.suppress(FlinkpyError):
+            self.poll()
+
     def _hear_statistics(self, statistics: str) -> None:
         if self._id is not None:
             return

@@ -1,10 +1,12 @@
 """Under which transactional ids a subtask writes, and which ones earlier attempts may have left open.
 
 A subtask has an id of its own, ``prefix-subtask``, under which nothing is written: each attempt takes it over, and the broker counts how often that
-has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too.
+has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too. A broker forgets an id that was not used for a week
+(``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
 
 In each turn there are ``IDS`` ids, ``prefix-subtask-turn-number``; after ``TURNS`` attempts they come again. An attempt aborts what is open under the
-ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones.
+ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. A broker
+whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
 
 An attempt takes the lowest free id for each transaction. An id is free again only when nothing can ask for its last transaction any more: when a
 checkpoint is complete that began after that transaction was committed. An earlier checkpoint names it still, and a job that goes on from there
@@ -16,11 +18,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flinkpy.core.errors import FlinkpyError
 
 IDS = 6  # three are in use while checkpoints complete; each one that fails takes another, until the next one completes
-TURNS, LOOKS_BACK = 8, 4
+TURNS, LOOKS_BACK = 16, 4
+LOOKS_BACK_AT_MOST = TURNS - LOOKS_BACK
 
 
 class TooManyTransactionsError(FlinkpyError):
@@ -34,6 +38,14 @@ class Unfinished:
     prefix: str
     subtask: int
     transactional_ids: tuple[str, ...]
+    turn: int = -1
+
+
+class TakenOver(NamedTuple):
+    """How often an id was taken over before, as the broker counts, and how often it was asked until it answered."""
+
+    epoch: int
+    asked: int = 1
 
 
 def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
@@ -44,7 +56,7 @@ class TransactionalIds:
     """Those of one turn. ``unfinished`` are the ones that the restored checkpoint names."""
 
     def __init__(self, prefix: str, subtask: int, turn: int = 0, unfinished: Collection[str] = ()) -> None:
-        self._prefix, self._subtask = prefix, subtask
+        self._prefix, self._subtask, self._turn = prefix, subtask, turn
         ids = ids_of(prefix, subtask, turn)
         self._free = [each for each in ids if each not in unfinished]
         self._checkpoints = 0  # begun by this attempt
@@ -82,18 +94,17 @@ class TransactionalIds:
 
     def unfinished(self) -> Unfinished:
         """For the checkpoint that begins."""
-        return Unfinished(self._prefix, self._subtask, tuple(self._prepared))
+        return Unfinished(self._prefix, self._subtask, tuple(self._prepared), self._turn)
 
     def __repr__(self) -> str:
         return f"<TransactionalIds of {self._prefix}-{self._subtask}: {len(self._prepared)} prepared, {len(self._free)} free>"
 
 
 def begin_turn(
-    prefix: str, subtask: int, parallelism: int, restored: Iterable[Unfinished], *, is_first: bool, abort: Callable[[str], int],
+    prefix: str, subtask: int, parallelism: int, restored: Iterable[Unfinished], *, is_first: bool, abort: Callable[[str], TakenOver],
 ) -> int:
     """The turn of an attempt that begins. Aborts what earlier ones may have left open: of this subtask, and of subtasks that there are no more, which
-    are shared out. ``abort`` ends an id's transaction, and says how often it was taken over before. What the restored checkpoint names is left
-    alone.
+    are shared out. ``abort`` ends an id's transaction, and takes the id over. What the restored checkpoint names is left alone.
 
     Which subtasks there were is known from the checkpoint. A job may also begin without one, after a run with more subtasks; then their own ids tell
     whether they were used. To look at an id is to use it, so only the first attempt of such a job looks.
@@ -102,17 +113,19 @@ def begin_turn(
     kept = {each for unfinished in restored for each in unfinished.transactional_ids}
 
     def take_over(other: int) -> int:
-        turn = abort(f"{prefix}-{other}")
-        for before in range(turn - LOOKS_BACK, turn):
+        epoch, asked = abort(f"{prefix}-{other}")
+        known = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=-1)
+        turn = epoch if epoch > known else known + 1 + epoch
+        for before in range(turn - min(LOOKS_BACK + asked - 1, LOOKS_BACK_AT_MOST), turn):
             for transactional_id in ids_of(prefix, other, before):
                 if transactional_id not in kept:
                     abort(transactional_id)
         return turn
 
     mine = take_over(subtask)
-    known = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)
+    subtasks = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)
     for other in _shared_out(subtask, parallelism):
-        if other < known:
+        if other < subtasks:
             take_over(other)
         elif restored or not is_first or not take_over(other):
             return mine

@@ -1,0 +1,100 @@
+"""What goes wrong between a job and its broker, while both run: retried where that helps, told in one sentence where it does not; nothing is lost."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from flinkpy.common import SimpleStringSchema, WatermarkStrategy
+from flinkpy.connectors.kafka.client_properties import refusal
+from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition
+from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin
+from flinkpy.connectors.kafka.partition_reader import KafkaReader
+from flinkpy.connectors.kafka.record_decoding import WholeRecords
+from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.connectors.base import DeliveryGuarantee
+from flinkpy.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from flinkpy.testing.environment import embedded_environment
+from tests.connectors.harness import World
+from tests.kafka.broker import Broker
+from tests.kafka.reading import numbered, strings, until
+from tests.kafka.test_writing_jobs import OPTIONS
+from tests.waiting import eventually
+
+
+@pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.EXACTLY_ONCE], ids=lambda each: each.name)
+def test_a_broker_that_is_away_while_a_job_runs_changes_nothing_in_what_is_written(
+    broker: Broker, guarantee: DeliveryGuarantee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Source, transactions and commits meet a silent broker; the source's warning says that it was noticed."""
+    monkeypatch.setattr("flinkpy.connectors.kafka.message_intake.WARN_AFTER_S", 0.01)
+    source, target = broker.new_topic(2), broker.new_topic(2)
+    broker.produce(source, numbered(500))
+    texts = strings(broker, source).set_properties({
+        "isolation.level": "read_committed", "socket.timeout.ms": "1000", "fetch.wait.max.ms": "100", "reconnect.backoff.max.ms": "100"})
+    schema = KafkaRecordSerializationSchema.builder().set_topic(target).set_value_serialization_schema(SimpleStringSchema()).build()
+    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(schema).set_delivery_guarantee(guarantee)
+    env = embedded_environment({**OPTIONS, "execution.checkpointing.dir": str(tmp_path)}, parallelism=2)
+    read = env.from_source(texts.build(), WatermarkStrategy.no_watermarks(), "texts")
+    read.map(str.upper).sink_to(sink.set_transactional_id_prefix(target).build())
+    with caplog.at_level(logging.WARNING):
+        job = env.execute_async("away")
+        eventually(lambda: len(broker.values(target)) == 500)
+        with broker.silent():
+            eventually(lambda: "have not been reached" in caplog.text)
+        broker.produce(source, numbered(500, 500), partition=1)
+        eventually(lambda: len(broker.values(target)) >= 1000)
+        job.cancel().result(60)
+    assert sorted(broker.values(target)) == sorted(numbered(1000))  # type: ignore[type-var]
+
+
+def test_a_job_that_starts_while_its_broker_is_away_waits_for_it(broker: Broker) -> None:
+    topic = broker.new_topic()
+    broker.produce(topic, numbered(5))
+    with broker.silent():
+        world = World(strings(broker, topic).set_property("socket.timeout.ms", "1000").build())
+        world.run()
+        assert world.values == []
+    with world:
+        until(world, lambda: len(world.values) == 5)
+
+
+class Given:
+    """An intake that gives these messages."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+
+    def assign(self, offsets: Any) -> None: ...
+
+    def take(self, limit: int) -> list[Message]:
+        return self._messages
+
+    def failure_of(self, error: KafkaError, place: str) -> ProgramError:
+        return refusal(error, "localhost:9092", place)
+
+
+class Begun:
+    def split_begun(self, split_id: str) -> None: ...
+
+
+@pytest.mark.parametrize(("code", "says"), [
+    (KafkaError._BAD_MSG, r"what Kafka at localhost:9092 has at topic 'orders', partition 1, offset 7 cannot be read .*: nothing of it was passed over"),
+    (KafkaError._BAD_COMPRESSION, "cannot be read"),
+    (KafkaError._LOG_TRUNCATION, "does not have topic 'orders', partition 1, offset 7 any more"),
+])
+def test_what_the_client_cannot_read_fails_the_job_and_is_not_passed_over(code: int, says: str) -> None:
+    """librdkafka tells it with a message, and goes on behind it. No broker of the tests gives anything broken."""
+    bad: Any = Message(topic="orders", partition=1, offset=7, error=KafkaError(code))
+    intake: Any = Given([bad])
+    context: Any = Begun()
+    reader = KafkaReader(context, lambda: intake, WholeRecords(), commits=False)
+    reader.start()
+    reader.add_splits([KafkaSplit.of(KafkaTopicPartition("orders", 1), 0)])
+    reader.handle_source_event(ReadersMayBegin())
+    with pytest.raises(ProgramError, match=says):
+        reader.poll(100)
