@@ -14,6 +14,7 @@ from flinkpy.connectors.kafka.writing.transactional_ids import (
     LOOKS_BACK_AT_MOST,
     TURNS,
     TakenOver,
+    Turn,
     TooManyTransactionsError,
     TransactionalIds,
     Unfinished,
@@ -59,7 +60,7 @@ def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(f
     """The checkpoint that would be restored is the last complete one; before the first, the one this attempt began with. A checkpoint is complete
     at once, or, late, when the next one has begun."""
     named = {ids_of("p", 0, 0)[number] for number in restored}
-    ids = TransactionalIds("p", 0, 0, named)
+    ids = TransactionalIds("p", 0, Turn(0, 0), named)
     pending: list[str] = []
     late: list[str] | None = None
     for fate in fates:

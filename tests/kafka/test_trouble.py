@@ -19,9 +19,8 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
 from flinkpy.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from flinkpy.testing.environment import embedded_environment
-from tests.connectors.harness import World
 from tests.kafka.broker import Broker
-from tests.kafka.reading import numbered, strings, until
+from tests.kafka.reading import LATEST, numbered, strings
 from tests.kafka.test_writing_jobs import OPTIONS
 from tests.waiting import eventually
 
@@ -52,15 +51,19 @@ def test_a_broker_that_is_away_while_a_job_runs_changes_nothing_in_what_is_writt
     assert sorted(broker.values(target)) == sorted(numbered(1000))  # type: ignore[type-var]
 
 
-def test_a_job_that_starts_while_its_broker_is_away_waits_for_it(broker: Broker) -> None:
+def test_a_job_that_starts_while_its_broker_is_away_waits_for_it(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("flinkpy.connectors.kafka.broker_questions.WARN_AFTER_S", 0.01)
     topic = broker.new_topic()
     broker.produce(topic, numbered(5))
-    with broker.silent():
-        world = World(strings(broker, topic).set_property("socket.timeout.ms", "1000").build())
-        world.run()
-        assert world.values == []
-    with world:
-        until(world, lambda: len(world.values) == 5)
+    texts = strings(broker, topic).set_bounded(LATEST).set_property("reconnect.backoff.max.ms", "100").build()
+    stream = embedded_environment().from_source(texts, WatermarkStrategy.no_watermarks(), "texts")
+    with caplog.at_level(logging.WARNING), broker.silent():
+        results = stream.execute_and_collect()
+        eventually(lambda: "asking on" in caplog.text)
+    with results:
+        assert sorted(results) == ["0", "1", "2", "3", "4"]
 
 
 class Given:

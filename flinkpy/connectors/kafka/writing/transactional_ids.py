@@ -31,6 +31,13 @@ class TooManyTransactionsError(FlinkpyError):
     """All transactional ids of the subtask are taken: no checkpoint has been completed for many in a row."""
 
 
+class Turn(NamedTuple):
+    """An attempt's turn, and what the broker had counted when it began."""
+
+    number: int
+    epoch: int
+
+
 @dataclass(frozen=True)
 class Unfinished:
     """What one subtask writes into a checkpoint, for all subtasks of the next run: the ids whose transactions the checkpoint may have to commit."""
@@ -38,7 +45,7 @@ class Unfinished:
     prefix: str
     subtask: int
     transactional_ids: tuple[str, ...]
-    turn: int = -1
+    turn: Turn = Turn(-1, -1)
 
 
 class TakenOver(NamedTuple):
@@ -55,9 +62,9 @@ def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
 class TransactionalIds:
     """Those of one turn. ``unfinished`` are the ones that the restored checkpoint names."""
 
-    def __init__(self, prefix: str, subtask: int, turn: int = 0, unfinished: Collection[str] = ()) -> None:
+    def __init__(self, prefix: str, subtask: int, turn: Turn = Turn(0, 0), unfinished: Collection[str] = ()) -> None:
         self._prefix, self._subtask, self._turn = prefix, subtask, turn
-        ids = ids_of(prefix, subtask, turn)
+        ids = ids_of(prefix, subtask, turn.number)
         self._free = [each for each in ids if each not in unfinished]
         self._checkpoints = 0  # begun by this attempt
         self._prepared: dict[str, int] = {}  # and by then so many checkpoints had begun
@@ -102,7 +109,7 @@ class TransactionalIds:
 
 def begin_turn(
     prefix: str, subtask: int, parallelism: int, restored: Iterable[Unfinished], *, is_first: bool, abort: Callable[[str], TakenOver],
-) -> int:
+) -> Turn:
     """The turn of an attempt that begins. Aborts what earlier ones may have left open: of this subtask, and of subtasks that there are no more, which
     are shared out. ``abort`` ends an id's transaction, and takes the id over. What the restored checkpoint names is left alone.
 
@@ -112,22 +119,22 @@ def begin_turn(
     restored = list(restored)
     kept = {each for unfinished in restored for each in unfinished.transactional_ids}
 
-    def take_over(other: int) -> int:
+    def take_over(other: int) -> Turn:
         epoch, asked = abort(f"{prefix}-{other}")
-        known = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=-1)
-        turn = epoch if epoch > known else known + 1 + epoch
+        last = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=Turn(-1, -1))
+        turn = last.number + (epoch - last.epoch if epoch > last.epoch else 1 + epoch)  # it has forgotten the id, and counts anew
         for before in range(turn - min(LOOKS_BACK + asked - 1, LOOKS_BACK_AT_MOST), turn):
             for transactional_id in ids_of(prefix, other, before):
                 if transactional_id not in kept:
                     abort(transactional_id)
-        return turn
+        return Turn(turn, epoch)
 
     mine = take_over(subtask)
     subtasks = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)
     for other in _shared_out(subtask, parallelism):
         if other < subtasks:
             take_over(other)
-        elif restored or not is_first or not take_over(other):
+        elif restored or not is_first or not take_over(other).epoch:
             return mine
     raise AssertionError("there is always another subtask")
 
