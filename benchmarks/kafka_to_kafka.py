@@ -1,7 +1,7 @@
 """Kafka to a map to Kafka: rows and columns beside a bare confluent-kafka loop, and beside Bytewax.
 
     python -m benchmarks kafka_to_kafka        # needs the development dependencies, which bring a broker
-    FLINKPY_BYTEWAX=/path/to/python python -m benchmarks kafka_to_kafka     # of an environment with bytewax and confluent-kafka
+    BYTEWAX_PYTHON=/path/to/python python -m benchmarks kafka_to_kafka     # of an environment with bytewax and confluent-kafka
 
 Two maps: text in capitals, and a price in JSON. The bare loop consumes a thousand messages at a time, maps and produces each, and flushes in the end.
 All three read a topic from its beginning to its end, and take their time from the start of the job until the broker has all messages; the interpreter
@@ -33,7 +33,7 @@ from flinkpy.table.expressions import col
 
 AT_ONCE = 1_000
 ROWS_TARGET, COLUMNS_TARGET, BYTEWAX_TARGET = 0.8, 2.0, 2.0
-BYTEWAX = "FLINKPY_BYTEWAX"
+BYTEWAX = "BYTEWAX_PYTHON"
 ORDER = pa.schema([("order", pa.int64()), ("shop", pa.string()), ("price", pa.float64())])
 
 

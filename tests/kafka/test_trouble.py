@@ -86,7 +86,7 @@ class Begun:
 
 
 @pytest.mark.parametrize(("code", "says"), [
-    (KafkaError._BAD_MSG, r"what Kafka at localhost:9092 has at topic 'orders', partition 1, offset 7 cannot be read .*: nothing of it was passed over"),
+    (KafkaError._BAD_MSG, r"what Kafka at localhost:9092 has at topic 'orders', partition 1, offset 7 cannot be read .*: nothing of it was passed"),
     (KafkaError._BAD_COMPRESSION, "cannot be read"),
     (KafkaError._LOG_TRUNCATION, "does not have topic 'orders', partition 1, offset 7 any more"),
 ])

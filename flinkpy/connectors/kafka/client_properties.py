@@ -121,8 +121,8 @@ def refusal(error: KafkaError, servers: str, place: str = "") -> ProgramError:
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.TOPIC_EXCEPTION):
         return ProgramError(f"Kafka at {servers} has no {place or 'such topic'} ({said}): create it, or name another one")
     if is_unreadable(error):
-        return ProgramError(f"what Kafka at {servers} has at {place} cannot be read ({said}): nothing of it was passed over; if it is broken there, begin "
-                            "behind it")
+        return ProgramError(f"what Kafka at {servers} has at {place} cannot be read ({said}): nothing of it was passed over; if it is broken there, "
+                            "begin behind it")
     if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION):
         return ProgramError(f"Kafka at {servers} does not have {place} any more, or not yet ({said}): begin elsewhere, or say with a "
                             "KafkaOffsetResetStrategy, EARLIEST or LATEST, where to go on")

@@ -1,12 +1,12 @@
 """Under which transactional ids a subtask writes, and which ones earlier attempts may have left open.
 
 A subtask has an id of its own, ``prefix-subtask``, under which nothing is written: each attempt takes it over, and the broker counts how often that
-has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too. A broker forgets an id that was not used for a week
-(``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
+has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too. A broker forgets an id that was not used for a
+week (``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
 
 In each turn there are ``IDS`` ids, ``prefix-subtask-turn-number``; after ``TURNS`` attempts they come again. An attempt aborts what is open under the
-ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. A broker
-whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
+ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. A
+broker whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
 
 An attempt takes the lowest free id for each transaction. An id is free again only when nothing can ask for its last transaction any more: when a
 checkpoint is complete that began after that transaction was committed. An earlier checkpoint names it still, and a job that goes on from there
@@ -38,6 +38,9 @@ class Turn(NamedTuple):
     epoch: int
 
 
+FIRST, BEFORE_ANY = Turn(0, 0), Turn(-1, -1)
+
+
 @dataclass(frozen=True)
 class Unfinished:
     """What one subtask writes into a checkpoint, for all subtasks of the next run: the ids whose transactions the checkpoint may have to commit."""
@@ -45,7 +48,7 @@ class Unfinished:
     prefix: str
     subtask: int
     transactional_ids: tuple[str, ...]
-    turn: Turn = Turn(-1, -1)
+    turn: Turn = BEFORE_ANY
 
 
 class TakenOver(NamedTuple):
@@ -62,7 +65,7 @@ def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
 class TransactionalIds:
     """Those of one turn. ``unfinished`` are the ones that the restored checkpoint names."""
 
-    def __init__(self, prefix: str, subtask: int, turn: Turn = Turn(0, 0), unfinished: Collection[str] = ()) -> None:
+    def __init__(self, prefix: str, subtask: int, turn: Turn = FIRST, unfinished: Collection[str] = ()) -> None:
         self._prefix, self._subtask, self._turn = prefix, subtask, turn
         ids = ids_of(prefix, subtask, turn.number)
         self._free = [each for each in ids if each not in unfinished]
@@ -121,7 +124,7 @@ def begin_turn(
 
     def take_over(other: int) -> Turn:
         epoch, asked = abort(f"{prefix}-{other}")
-        last = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=Turn(-1, -1))
+        last = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=BEFORE_ANY)
         turn = last.number + (epoch - last.epoch if epoch > last.epoch else 1 + epoch)  # it has forgotten the id, and counts anew
         for before in range(turn - min(LOOKS_BACK + asked - 1, LOOKS_BACK_AT_MOST), turn):
             for transactional_id in ids_of(prefix, other, before):
