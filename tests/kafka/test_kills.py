@@ -82,7 +82,7 @@ def test_workers_and_a_jobmanager_that_are_killed_change_nothing_in_what_is_on_s
 ) -> None:
     """The job of ``python -m benchmarks.kills --s3``, which does so for longer: Kafka to Parquet in a bucket, and to another topic."""
     mine, released, now_ms = tmp_path / "disturbed", tmp_path / "released", SystemClock().time_ms
-    records = Input(30_000, 200.0, now_ms(), str(released))
+    records = Input(10_000, 200.0, now_ms(), str(released))
     wanted, found = topics(broker, records.count, s3_host), topics(broker, records.count, s3_host)
     with fed(broker, wanted, records.undisturbed, records.begun_ms, now_ms):
         undisturbed(records, tmp_path / "undisturbed", {}, wanted)
