@@ -6,6 +6,9 @@
 Two maps: text in capitals, and a price in JSON. The bare loop consumes a thousand messages at a time, maps and produces each, and flushes in the end.
 All three read a topic from its beginning to its end, and take their time from the start of the job until the broker has all messages; the interpreter
 of Bytewax runs before that. The broker is a process on the same machine (noida-db), and takes its share of the cores.
+
+Columns are bounded by the client, which makes an object of each message that is read and takes a call for each that is written: together half of the
+time of the task's thread (docs/benchmarks.md, 6).
 """
 
 from __future__ import annotations

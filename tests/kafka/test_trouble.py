@@ -67,7 +67,7 @@ def test_a_job_that_starts_while_its_broker_is_away_waits_for_it(
 
 
 class Given:
-    """An intake that gives these messages."""
+    """An intake that gives these messages, once."""
 
     def __init__(self, messages: list[Message]) -> None:
         self._messages = messages
@@ -75,7 +75,8 @@ class Given:
     def assign(self, offsets: Any) -> None: ...
 
     def take(self, limit: int) -> list[Message]:
-        return self._messages
+        given, self._messages = self._messages, []
+        return given
 
     def failure_of(self, error: KafkaError, place: str) -> ProgramError:
         return refusal(error, "localhost:9092", place)
