@@ -15,9 +15,9 @@ from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition
 from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin
 from flinkpy.connectors.kafka.partition_reader import KafkaReader
 from flinkpy.connectors.kafka.record_decoding import WholeRecords
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
-from flinkpy.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from flinkpy.datastream.connectors.kafka import FlinkKafkaProducer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from flinkpy.testing.environment import embedded_environment
 from tests.kafka.broker import Broker
 from tests.kafka.reading import LATEST, numbered, strings
@@ -64,6 +64,33 @@ def test_a_job_that_starts_while_its_broker_is_away_waits_for_it(
         eventually(lambda: "asking on" in caplog.text)
     with results:
         assert sorted(results) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("what", ["source", "sink"])
+def test_a_folder_that_a_worker_does_not_have_is_told_in_one_sentence(what: str, tmp_path: Path) -> None:
+    """It was there where the program was built."""
+    ca = tmp_path / "certificates"
+    ca.mkdir()
+    tls = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "ssl", "ssl.ca.location": str(ca)}
+    env = embedded_environment()
+    if what == "source":
+        texts = KafkaSource.builder().set_topics("t").set_value_only_deserializer(SimpleStringSchema()).set_properties(tls).build()
+        env.from_source(texts, WatermarkStrategy.no_watermarks(), "texts").print()
+    else:
+        env.from_collection(["a"]).add_sink(FlinkKafkaProducer("t", SimpleStringSchema(), tls))
+    ca.rmdir()
+    with pytest.raises(JobExecutionError, match=r"cannot be made in this worker: .*ssl\.ca\.location.*must be on all machines of the cluster"):
+        env.execute()
+
+
+def test_a_reader_whose_client_cannot_be_made_can_be_closed() -> None:
+    def fails() -> Any:
+        raise ProgramError("no client")
+
+    reader = KafkaReader(Begun(), fails, WholeRecords(), commits=False)  # type: ignore[arg-type]
+    with pytest.raises(ProgramError, match="no client"):
+        reader.start()
+    reader.close()
 
 
 class Given:

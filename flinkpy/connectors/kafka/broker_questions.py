@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, refusal
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
 from flinkpy.connectors.kafka.kafka_offsets import LATEST, KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
@@ -46,7 +46,8 @@ class BrokerQuestions:
             "group.id": "flinkpy", "isolation.level": "read_uncommitted", "log_level": 0, **for_librdkafka(self._properties),
             "enable.auto.commit": False, "error_cb": self._tell,
         }
-        self._consumer = Consumer(config)
+        with making_a_client():
+            self._consumer = Consumer(config)
         try:
             yield self
         finally:

@@ -7,7 +7,8 @@ Only the functions that need it import confluent-kafka, so that programs without
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
@@ -82,6 +83,19 @@ def check_consumer_properties(properties: Mapping[str, str]) -> None:
         reason = error.args[0].str().rstrip(".")
         raise ProgramError(f"Kafka's client takes another set of properties: {reason}; librdkafka's list of them is CONFIGURATION.md in its "
                            "repository") from None
+
+
+@contextmanager
+def making_a_client() -> Iterator[None]:
+    """Around it, in a worker. Raises ProgramError for settings that were right where the program was built and are not here, as a file that is
+    not there."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise ProgramError(f"Kafka's client cannot be made in this worker: {error.args[0].str().rstrip('.')}; files that properties name must be on "
+                           "all machines of the cluster") from None
 
 
 # -- errors as sentences ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, refusal
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError
@@ -82,7 +82,8 @@ class MessageIntake:
             "enable.partition.eof": True,  # says where a partition ends although its last offsets have no records
             "error_cb": self._error_told, "on_commit": self._commit_answered,
         }
-        self._consumer = Consumer(config)
+        with making_a_client():
+            self._consumer = Consumer(config)
         # a daemon, so that a call that does not return does not keep the process alive
         self._thread = threading.Thread(target=self._wait_for_messages, name=f"Kafka {self._servers}"[:60], daemon=True)
         self._thread.start()

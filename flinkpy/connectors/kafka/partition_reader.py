@@ -189,7 +189,8 @@ class KafkaReader(SourceReader[KafkaSplit]):
 
     def close(self) -> None:
         self._ready.clear()
-        self._intake.close()
+        if hasattr(self, "_intake"):  # it may be that none could be opened
+            self._intake.close()
 
     def __repr__(self) -> str:
         return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"
