@@ -1,4 +1,4 @@
-"""``python -m benchmarks.kills [--minutes M] [--seed N] [--kafka] [NAME=VALUE ...]``: is anything lost when processes are killed?
+"""``python -m benchmarks.kills [--minutes M] [--seed N] [--kafka] [--s3] [NAME=VALUE ...]``: is anything lost when processes are killed?
 
 A job of running counts, windowed sums and a windowed join runs on a Ray cluster of its own on this machine, with a
 checkpoint each second, and writes into files and into a log with transactions. Every few seconds a random worker, all
@@ -6,7 +6,8 @@ workers, the JobManager, or the JobManager and a worker are killed (``kill -9``)
 another while the job recovers; half of them come in a checkpoint, when sinks have prepared and not yet committed. In
 the end the output must be that of an undisturbed run, line by line, and nothing may be left: no process, no actor, no
 file that nobody will commit. With ``--kafka`` the job also reads a topic and writes windowed sums into another one; they
-are read as committed records. ``NAME=VALUE`` sets an option of the job and its session.
+are read as committed records. With ``--s3`` it also writes what it reads of the topic as Parquet into a bucket of an S3
+server. ``NAME=VALUE`` sets an option of the job and its session.
 
 Recovery is measured from the strike: to the first record that a sink gets, and to the first new record that can be
 seen, for which a checkpoint must be complete.
@@ -26,7 +27,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from benchmarks.kills.kafka_topics import OUTPUT, fed, topics
+from benchmarks.kills.kafka_topics import fed, topics
 from benchmarks.kills.program import Input, differences
 from benchmarks.kills.run import (
     Disturbed,
@@ -87,13 +88,13 @@ def spread(seconds: list[float]) -> str:
     return f"median {statistics.median(seconds):5.2f} s, worst {max(seconds):5.2f} s"
 
 
-def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, broker: Any = None) -> bool:
-    """Whether all was right. ``broker``: of Kafka, if the job reads and writes topics."""
+def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, broker: Any = None, s3: str | None = None) -> bool:
+    """Whether all was right. ``broker``: of Kafka, if the job reads and writes topics; ``s3``: host and port of a server, if it writes there too."""
     chance, seconds = random.Random(seed), minutes * 60
     mine, expected = folder / "disturbed", folder / "undisturbed"
     count, event_ms = int(RATE * seconds), now_ms()
     records = Input(count, RATE, event_ms)
-    wanted, found = (None, None) if broker is None else (topics(broker, count), topics(broker, count))
+    wanted, found = (None, None) if broker is None else (topics(broker, count, s3), topics(broker, count, s3))
     with nullcontext() if wanted is None else fed(broker, wanted, records.undisturbed, event_ms, now_ms):
         undisturbed(records, expected, options, wanted)
     options = {**options_of(f"kills-{seed}", mine), **options}
@@ -109,9 +110,10 @@ def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, brok
     print(f"the job started {killer.attempts()} times")
     wrong, left = wrong_output(mine, expected), left_behind(mine, run.processes)
     if wanted is not None and found is not None:
-        lines = wanted.written(broker)
-        print(f"{OUTPUT}: {lines.total()} lines")
-        wrong += differences({OUTPUT: found.written(broker)}, {OUTPUT: lines})
+        outputs = wanted.written(broker)
+        print("\n".join(f"{name}: {lines.total()} lines" for name, lines in outputs.items()))
+        wrong += differences(found.written(broker), outputs)
+        left += found.unfinished()
     print("\n".join(wrong) or "the output is that of the undisturbed run")
     print("\n".join(["left behind:", *left]) if left else "nothing left behind")
     return not wrong and not left
@@ -119,6 +121,14 @@ def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, brok
 
 def now_ms() -> int:
     return int(time.time() * 1000)
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    from tests.s3.server import running_s3
+
+    with running_s3() as host:
+        yield host
 
 
 @contextmanager
@@ -136,14 +146,16 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--kafka", action="store_true", help="from Kafka to Kafka too; needs the development dependencies")
+    parser.add_argument("--s3", action="store_true", help="the same, and from Kafka to Parquet on S3")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="for the files, which stay there")
     parser.add_argument("options", nargs="*", metavar="NAME=VALUE")
     arguments = parser.parse_args()
     options = dict(each.split("=", 1) for each in arguments.options)
     print(f"{arguments.minutes:g} minutes, seed {arguments.seed} {options or ''}", flush=True)
     with (tempfile.TemporaryDirectory() as folder, ray_cluster(cpus=8),
-          kafka_broker(Path(folder) / "broker") if arguments.kafka else nullcontext() as broker):
-        right = check(arguments.seed, arguments.minutes, options, arguments.keep or Path(folder), broker)
+          kafka_broker(Path(folder) / "broker") if arguments.kafka or arguments.s3 else nullcontext() as broker,
+          s3_server() if arguments.s3 else nullcontext() as s3):
+        right = check(arguments.seed, arguments.minutes, options, arguments.keep or Path(folder), broker, s3)
     print("exact" if right else "WRONG")
     raise SystemExit(not right)
 

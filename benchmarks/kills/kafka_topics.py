@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.kills.lake import OUTPUT as OUTPUT_ON_S3
+from benchmarks.kills.lake import Lake
 from flinkpy.common import SimpleStringSchema, Time, WatermarkStrategy
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
@@ -31,12 +33,13 @@ OUTPUT = "sums in Kafka"
 
 @dataclass(frozen=True)
 class KafkaTopics:
-    """Where the records come from, how many there are, and where the sums go."""
+    """Where the records come from, how many there are, and where the sums go; ``lake``: where the records go too."""
 
     brokers: str
     source: str
     target: str
     count: int
+    lake: Lake | None = None
 
     def add_to(self, env: StreamExecutionEnvironment) -> None:
         """Sums of each key and window. The source ends when the last record has come."""
@@ -51,14 +54,25 @@ class KafkaTopics:
         numbers = env.from_source(texts, WatermarkStrategy.for_monotonous_timestamps(), "numbers").uid("numbers").map(int)
         windows = numbers.key_by(lambda number: number % KEYS).window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
         windows.reduce(lambda a, b: a + b).map(str).sink_to(sink).uid("sums in Kafka")
+        if self.lake is not None:
+            self.lake.add_to(numbers)
 
-    def written(self, broker: Broker) -> Counter[str]:
-        """What readers of committed records see."""
-        return Counter((value or b"").decode() for value in broker.values(self.target))
+    def written(self, broker: Broker) -> dict[str, Counter[str]]:
+        """What readers see, of the topic those of committed records."""
+        outputs = {OUTPUT: Counter((value or b"").decode() for value in broker.values(self.target))}
+        return outputs if self.lake is None else {**outputs, OUTPUT_ON_S3: self.lake.written()}
+
+    def unfinished(self) -> list[str]:
+        """Parts that nobody will commit any more."""
+        return [] if self.lake is None else self.lake.unfinished()
 
 
-def topics(broker: Broker, count: int) -> KafkaTopics:
-    return KafkaTopics(broker.bootstrap, broker.new_topic(PARTITIONS, "numbers"), broker.new_topic(PARTITIONS, "sums"), count)
+def topics(broker: Broker, count: int, s3: str | None = None) -> KafkaTopics:
+    """New ones; ``s3``: host and port of a server, for a new bucket."""
+    from tests.s3.server import new_bucket
+
+    lake = None if s3 is None else Lake(new_bucket(s3))
+    return KafkaTopics(broker.bootstrap, broker.new_topic(PARTITIONS, "numbers"), broker.new_topic(PARTITIONS, "sums"), count, lake)
 
 
 @contextmanager

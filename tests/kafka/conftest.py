@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kafka.broker import Broker, running_broker
+from tests.s3.conftest import bucket, s3_host
+
+__all__ = ["broker", "bucket", "s3_host"]
 
 
 @pytest.fixture(scope="session")

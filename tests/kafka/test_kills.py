@@ -1,7 +1,8 @@
-"""Kafka to keyed windows to Kafka on Ray, while workers are killed (``kill -9``): readers of committed records see what an undisturbed run writes."""
+"""Kafka to Kafka and Kafka to S3 on Ray, while processes are killed (``kill -9``): readers see what an undisturbed run writes."""
 
 from __future__ import annotations
 
+import random
 import threading
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.kills.kafka_topics import fed, topics
+from benchmarks.kills.program import Input, differences
+from benchmarks.kills.run import disturbed, options_of, undisturbed
+from benchmarks.kills.strikes import Killer, Target
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.common import SimpleStringSchema, Time, WatermarkStrategy
 from flinkpy.core.clock import SystemClock
@@ -21,8 +26,9 @@ from flinkpy.datastream.connectors.kafka import (
     KafkaSource,
 )
 from flinkpy.datastream.window import TumblingEventTimeWindows
-from tests.cluster.test_recovery import OPTIONS, kill_one
+from tests.cluster.test_recovery import OPTIONS, kill_one, newest_checkpoint
 from tests.kafka.broker import Broker, Record
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -69,3 +75,26 @@ def test_workers_that_are_killed_change_nothing_in_what_readers_see(broker: Brok
         kill_one(submitted, tmp_path)
     job.get_job_execution_result().result(120)
     assert sorted(broker.values(target)) == wanted()  # type: ignore[type-var]
+
+
+def test_workers_and_a_jobmanager_that_are_killed_change_nothing_in_what_is_on_s3(
+    broker: Broker, s3_host: str, on_ray: None, tmp_path: Path,
+) -> None:
+    """The job of ``python -m benchmarks.kills --s3``, which does so for longer: Kafka to Parquet in a bucket, and to another topic."""
+    mine, released, now_ms = tmp_path / "disturbed", tmp_path / "released", SystemClock().time_ms
+    records = Input(10_000, 200.0, now_ms(), str(released))
+    wanted, found = topics(broker, records.count, s3_host), topics(broker, records.count, s3_host)
+    with fed(broker, wanted, records.undisturbed, records.begun_ms, now_ms):
+        undisturbed(records, tmp_path / "undisturbed", {}, wanted)
+    with fed(broker, found, records, records.begun_ms, now_ms), disturbed(records, mine, options_of("kills-s3", mine), found) as run:
+        killer = Killer(run.processes, run.journal, random.Random(3), run.has_ended)
+        for target in (Target.WORKER, Target.JOB_MANAGER_AND_WORKER):
+            taken = newest_checkpoint(mine / "checkpoints")
+            eventually(lambda before=taken: newest_checkpoint(mine / "checkpoints") > before)  # type: ignore[misc]
+            eventually(run.is_committing)
+            killer.await_output(killer.strike_surely(target))
+        released.touch()
+        run.await_end()
+    assert differences(found.written(broker), wanted.written(broker)) == []
+    assert found.unfinished() == []
+    assert killer.attempts() > len(killer.strikes)

@@ -210,6 +210,15 @@ def test_a_partition_that_does_not_exist_is_named(broker: Broker, topic: str) ->
     assert f"no partition {topic}[3]: the topic has 3, counted from 0" in failure(source)
 
 
+def test_a_broker_that_refuses_the_credentials_is_named(broker: Broker) -> None:
+    """The broker of the tests knows no SCRAM."""
+    password = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "me", "sasl.password": "secret"}
+    message = failure(strings(broker, broker.new_topic()).set_properties(password).build())
+    assert f"Kafka at {broker.bootstrap} refuses the credentials" in message
+    assert "check the properties security.protocol, sasl.mechanism, sasl.username and sasl.password" in message
+    assert "secret" not in message
+
+
 def test_a_broker_that_does_not_answer_is_told_after_a_bounded_time() -> None:
     source = (KafkaSource.builder().set_bootstrap_servers("127.0.0.1:1").set_topics("orders").set_value_only_deserializer(SimpleStringSchema())
               .set_property("default.api.timeout.ms", "300").build())

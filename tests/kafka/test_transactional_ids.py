@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from flinkpy.connectors.kafka.writing.transactional_ids import (
     IDS,
     LOOKS_BACK,
+    LOOKS_BACK_AT_MOST,
     TURNS,
+    TakenOver,
     TooManyTransactionsError,
     TransactionalIds,
+    Turn,
     Unfinished,
     begin_turn,
     ids_of,
@@ -57,7 +60,7 @@ def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(f
     """The checkpoint that would be restored is the last complete one; before the first, the one this attempt began with. A checkpoint is complete
     at once, or, late, when the next one has begun."""
     named = {ids_of("p", 0, 0)[number] for number in restored}
-    ids = TransactionalIds("p", 0, 0, named)
+    ids = TransactionalIds("p", 0, Turn(0, 0), named)
     pending: list[str] = []
     late: list[str] | None = None
     for fate in fates:
@@ -87,16 +90,16 @@ def test_no_id_is_taken_again_while_a_checkpoint_that_may_be_restored_names_it(f
 
 
 class Ids:
-    """What a broker knows of ids: how often each was taken over. ``open`` are those with an open transaction."""
+    """What a broker knows of ids: how often each was taken over. ``open`` are those with an open transaction. So many answers get lost first."""
 
-    def __init__(self) -> None:
-        self.taken, self.open, self.asked = Counter[str](), set[str](), list[str]()
+    def __init__(self, lost_answers: int = 0) -> None:
+        self.taken, self.open, self.asked, self.lost_answers = Counter[str](), set[str](), list[str](), lost_answers
 
-    def abort(self, transactional_id: str) -> int:
+    def abort(self, transactional_id: str) -> TakenOver:
         self.asked.append(transactional_id)
         self.open.discard(transactional_id)
-        self.taken[transactional_id] += 1
-        return self.taken[transactional_id] - 1
+        self.taken[transactional_id] += 1 + self.lost_answers
+        return TakenOver(self.taken[transactional_id] - 1, 1 + self.lost_answers)
 
     def begin(self, subtask: int, parallelism: int, restored: list[Unfinished], *, is_first: bool = False) -> TransactionalIds:
         turn = begin_turn("p", subtask, parallelism, restored, is_first=is_first, abort=self.abort)
@@ -117,6 +120,33 @@ def test_each_attempt_aborts_what_those_before_have_left_open(transactions: list
         assert broker.open == set()
         for _ in range(count):
             broker.write(ids)
+
+
+@given(st.lists(st.integers(0, LOOKS_BACK_AT_MOST - LOOKS_BACK), min_size=2, max_size=9))
+def test_answers_that_get_lost_leave_nothing_open(lost_answers: list[int]) -> None:
+    """Each question takes the id over, so the turns before are further back than they seem."""
+    broker = Ids()
+    for lost in lost_answers:
+        broker.lost_answers = lost
+        ids = broker.begin(0, 1, [])
+        assert broker.open == set()
+        broker.write(ids)
+
+
+@given(st.integers(0, 40), st.lists(st.booleans(), min_size=1, max_size=9))
+def test_the_turns_go_on_although_the_broker_has_forgotten_them(turn: int, forgets: list[bool]) -> None:
+    broker, restored = Ids(), list[Unfinished]()
+    broker.taken["p-0"] = turn
+    ids = broker.begin(0, 1, [])
+    used = [broker.write(ids)]
+    for forgotten in forgets:
+        restored = [ids.unfinished()]
+        if forgotten:
+            del broker.taken["p-0"]
+        ids = broker.begin(0, 1, restored)
+        assert broker.open == set()
+        used.append(broker.write(ids))
+        assert used[-1] not in used[-LOOKS_BACK:-1]
 
 
 @given(st.integers(0, 20), st.integers(1, LOOKS_BACK - 1))

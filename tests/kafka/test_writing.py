@@ -16,6 +16,7 @@ import pytest
 
 from flinkpy.common import SimpleStringSchema
 from flinkpy.connectors.kafka.writing.kafka_sink import KafkaCommitter
+from flinkpy.connectors.kafka.writing.kafka_writer import LOOK_S
 from flinkpy.connectors.kafka.writing.producers import TransactionalProducer, settings_of
 from flinkpy.connectors.kafka.writing.transaction_client import TransactionClient, TransactionLostError
 from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
@@ -143,6 +144,24 @@ def test_no_message_comes_behind_the_abort_of_its_transaction(broker: Broker) ->
         producer.release()
         broker.produce(topic, [str(number).encode()])
     assert seen(broker, topic) == list(range(20))
+
+
+def test_what_librdkafka_tells_of_waiting_transactions_does_not_pile_up(broker: Broker) -> None:
+    """It tells its statistics twenty times a second, also of a transaction that is prepared, and of the next one, which nobody writes yet."""
+    topic = broker.new_topic()
+    with world(into(broker, topic).build()) as job:
+        job.feed(3)
+        flush(job.operators[0])
+        writer: Any = job.operators[0].sink.writer
+        [committable] = writer.prepare_commit()
+        eventually(lambda: bool(job.operators[0].available))
+        waiting = [committable.live._producer, writer._transactions._next._producer]
+        for _ in range(2):
+            eventually(lambda: all(producer.queued > 5 for producer in waiting))
+            told = [producer.queued for producer in waiting]
+            job.timers.clock.advance(LOOK_S)  # type: ignore[attr-defined]  # it is the test's own
+            job.timers.fire()
+            assert all(producer.queued < before for producer, before in zip(waiting, told))
 
 
 def test_in_a_job_without_checkpoints_all_is_seen_at_the_end(broker: Broker) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import fs
 
 from flinkpy.common import WatermarkStrategy
 from flinkpy.connectors.files.column_files import ParquetSource
@@ -22,17 +21,9 @@ from flinkpy.datastream import StreamExecutionEnvironment
 from tests.checkpoints.paced import PacedSource, failing_at, failures
 from tests.connectors.harness import read_all
 from tests.connectors.sink_world import SinkWorld
-from tests.s3.conftest import Bucket
+from tests.s3.server import Bucket
 
 TABLE = pa.table({"n": list(range(500)), "name": [f"ø{n % 7}" for n in range(500)]})
-
-
-def objects(bucket: Bucket, folder: str = "") -> dict[str, bytes]:
-    """All objects below the folder, hidden ones too."""
-    store, path = split_url(bucket.url(folder))
-    system, root = file_system(store)
-    found = system.get_file_info(fs.FileSelector((root + path).rstrip("/"), recursive=True, allow_not_found=True))
-    return {one.path.removeprefix(f"{root}/"): system.open_input_stream(one.path).read() for one in found if one.is_file}
 
 
 def put(bucket: Bucket, path: str, content: bytes) -> None:
@@ -65,7 +56,7 @@ def test_columns_go_to_the_bucket_and_back(bucket: Bucket, format: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_arrow(TABLE).sink_to(FileSink(bucket.url("out"), format))
     env.execute("write")
-    assert not [name for name in objects(bucket) if "/." in name]
+    assert not [name for name in bucket.objects() if "/." in name]
     read: Any = {"parquet": env.from_parquet, "csv": env.from_csv, "json": env.from_json_lines}[format]
     assert read(bucket.url("out")).to_arrow().sort_by("n") == TABLE
 
@@ -75,7 +66,7 @@ def test_partitions_are_read_from_the_bucket(bucket: Bucket) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_arrow(TABLE).sink_to(FileSink(bucket.url("out"), "parquet", buckets=by_name))
     env.execute("write")
-    assert {name.split("/")[1] for name in objects(bucket)} == {f"name=ø{n}" for n in range(7)}
+    assert {name.split("/")[1] for name in bucket.objects()} == {f"name=ø{n}" for n in range(7)}
     assert sorted(row.n for row in env.from_parquet(bucket.url("out")).take(1000)) == list(range(500))
 
 
@@ -106,7 +97,7 @@ SINKS: dict[str, dict[str, Any]] = {
 
 
 def seen(bucket: Bucket) -> list[int]:
-    return sorted(int(line) for name, content in objects(bucket).items() if not name.rpartition("/")[2].startswith(".") for line in content.split())
+    return sorted(int(line) for name, content in bucket.objects().items() if not name.rpartition("/")[2].startswith(".") for line in content.split())
 
 
 @pytest.mark.parametrize("kind", SINKS)
@@ -129,7 +120,7 @@ def test_each_record_is_seen_once_however_the_job_fails(bucket: Bucket, kind: st
     world.last_checkpoint()
     world.close()
     assert seen(bucket) == list(range(world.position))
-    assert not [name for name in objects(bucket) if "/." in name]
+    assert not [name for name in bucket.objects() if "/." in name]
 
 
 def test_a_commit_that_was_cut_off_behind_the_copy_is_done_again(bucket: Bucket) -> None:
@@ -137,13 +128,13 @@ def test_a_commit_that_was_cut_off_behind_the_copy_is_done_again(bucket: Bucket)
     world = SinkWorld(sink)
     world.feed(3)
     world.barrier()
-    hidden = {name: content for name, content in objects(bucket).items() if "/." in name}
+    hidden = {name: content for name, content in bucket.objects().items() if "/." in name}
     world.complete(world.running[0])
     for name, content in hidden.items():
         put(bucket, name.replace("%", "%25"), content)  # as if it had not been removed
     world.crash()
     assert seen(bucket) == [0, 1, 2]
-    assert not [name for name in objects(bucket) if "/." in name]
+    assert not [name for name in bucket.objects() if "/." in name]
     world.close()
 
 
@@ -159,7 +150,7 @@ def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(bucket: Bucket, t
     env.get_checkpoint_config().set_checkpoint_storage_dir(bucket.url("checkpoints") if at == "s3" else str(tmp_path / "checkpoints"))
 
     def look(record: Any) -> Any:
-        if record == (150 % 7, 150) and any(name.startswith("checkpoints/") for name in objects(bucket)):
+        if record == (150 % 7, 150) and any(name.startswith("checkpoints/") for name in bucket.objects()):
             (tmp_path / "seen").touch()
         return record
 

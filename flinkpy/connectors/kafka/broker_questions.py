@@ -6,9 +6,10 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, refusal
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
 from flinkpy.connectors.kafka.kafka_offsets import LATEST, KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
@@ -45,7 +46,8 @@ class BrokerQuestions:
             "group.id": "flinkpy", "isolation.level": "read_uncommitted", "log_level": 0, **for_librdkafka(self._properties),
             "enable.auto.commit": False, "error_cb": self._tell,
         }
-        self._consumer = Consumer(config)
+        with making_a_client():
+            self._consumer = Consumer(config)
         try:
             yield self
         finally:
@@ -58,13 +60,15 @@ class BrokerQuestions:
 
     def partitions_of(self, topics: Collection[str]) -> set[KafkaTopicPartition]:
         """All partitions of the topics. Raises ProgramError for a topic that does not exist."""
-        found: set[KafkaTopicPartition] = set()
-        for topic in topics:
-            metadata = self._ask(lambda timeout, topic=topic: self._consumer.list_topics(topic, timeout)).topics[topic]  # type: ignore[misc]
-            if metadata.error is not None:
-                raise refusal(metadata.error, self._servers, f"topic {topic!r}")
-            found.update(KafkaTopicPartition(topic, each) for each in metadata.partitions)
-        return found
+        return {KafkaTopicPartition(topic, each) for topic in topics for each in self._ask(partial(self._numbers, topic), f"topic {topic!r}")}
+
+    def _numbers(self, topic: str, timeout: float) -> list[int]:
+        from confluent_kafka import KafkaException
+
+        metadata = self._consumer.list_topics(topic, timeout).topics[topic]
+        if metadata.error is not None:  # a topic that is new may have no leader yet
+            raise KafkaException(metadata.error)
+        return list(metadata.partitions)
 
     def partitions_matching(self, matches: Callable[[str], object]) -> set[KafkaTopicPartition]:
         """All partitions of the topics whose names match. Kafka's own topics do not count."""
@@ -99,7 +103,7 @@ class BrokerQuestions:
 
     # -- patience -------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, call: Callable[[float], T]) -> T:
+    def _ask(self, call: Callable[[float], T], place: str = "") -> T:
         from confluent_kafka import KafkaException
 
         began, warned = self._clock.monotonic(), False
@@ -111,7 +115,7 @@ class BrokerQuestions:
             self._consumer.poll(0)  # lets the client tell what it knows
             for known in (failure, self._told):
                 if known is not None and is_refusal(known):
-                    raise refusal(known, self._servers) from None
+                    raise refusal(known, self._servers, place) from None
             waited, reason = self._clock.monotonic() - began, (self._told or failure).str()
             if waited >= self._patience_s or self._stopped.wait(PAUSE_S):
                 raise ProgramError(f"no Kafka broker at {self._servers} has answered within {self._patience_s:g} s ({reason}): check the address, "

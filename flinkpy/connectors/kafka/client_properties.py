@@ -7,7 +7,8 @@ Only the functions that need it import confluent-kafka, so that programs without
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
@@ -89,6 +90,19 @@ def check_consumer_properties(properties: Mapping[str, str]) -> None:
                            "repository") from None
 
 
+@contextmanager
+def making_a_client() -> Iterator[None]:
+    """Around it, in a worker. Raises ProgramError for settings that were right where the program was built and are not here, as a file that is
+    not there."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise ProgramError(f"Kafka's client cannot be made in this worker: {error.args[0].str().rstrip('.')}; files that properties name must be on "
+                           "all machines of the cluster") from None
+
+
 # -- errors as sentences ------------------------------------------------------------------------------------------------------
 
 
@@ -100,8 +114,15 @@ def is_refusal(error: KafkaError) -> bool:
         KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError._SSL,
         KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.TOPIC_EXCEPTION,
-        KafkaError._AUTO_OFFSET_RESET, KafkaError.INVALID_GROUP_ID,
+        KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.INVALID_GROUP_ID,
     )
+
+
+def is_unreadable(error: KafkaError) -> bool:
+    """Whether the client could not read what the broker gave, and went on behind it: those records would be missing."""
+    from confluent_kafka import KafkaError
+
+    return error.code() in (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED)
 
 
 def refusal(error: KafkaError, servers: str, place: str = "") -> ProgramError:
@@ -118,7 +139,10 @@ def refusal(error: KafkaError, servers: str, place: str = "") -> ProgramError:
         return ProgramError(f"Kafka at {servers} does not let this user read {place or 'there'} ({said}): give it the rights, or name another user")
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.TOPIC_EXCEPTION):
         return ProgramError(f"Kafka at {servers} has no {place or 'such topic'} ({said}): create it, or name another one")
-    if code == KafkaError._AUTO_OFFSET_RESET:
+    if is_unreadable(error):
+        return ProgramError(f"what Kafka at {servers} has at {place} cannot be read ({said}): nothing of it was passed over; if it is broken there, "
+                            "begin behind it")
+    if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION):
         return ProgramError(f"Kafka at {servers} does not have {place} any more, or not yet ({said}): begin elsewhere, or say with a "
                             "KafkaOffsetResetStrategy, EARLIEST or LATEST, where to go on")
     return ProgramError(f"Kafka at {servers}: {said}{f' ({place})' if place else ''}")

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, refusal
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+AT_ONCE = 1_000  # messages; the client's objects of four thousand do not stay in the processor's cache, and cost half as much again
 WAIT_S = 0.1  # how long the thread waits at a time; what the task asks for, and closing, waits as long at most
 WARN_AFTER_S, QUIET_S = 5.0, 30.0
 DEFAULTS: dict[str, Any] = {
@@ -81,7 +82,8 @@ class MessageIntake:
             "enable.partition.eof": True,  # says where a partition ends although its last offsets have no records
             "error_cb": self._error_told, "on_commit": self._commit_answered,
         }
-        self._consumer = Consumer(config)
+        with making_a_client():
+            self._consumer = Consumer(config)
         # a daemon, so that a call that does not return does not keep the process alive
         self._thread = threading.Thread(target=self._wait_for_messages, name=f"Kafka {self._servers}"[:60], daemon=True)
         self._thread.start()
@@ -105,15 +107,15 @@ class MessageIntake:
         action()
 
     def take(self, limit: int) -> list[Message]:
-        """The messages that are there, at most ``limit``, also those that tell of errors and of the ends of partitions. If there is none, the
-        reader is woken up when one comes."""
+        """The messages that are there, at most ``limit`` and ``AT_ONCE``, also those that tell of errors and of the ends of partitions. If there is
+        none, the reader is woken up when one comes."""
         with self._changed:
             if self._failure is not None:
                 raise self._failure
             if self._waits:
                 return []
             messages, self._arrived = self._arrived, []
-        taken = self._consumer.consume(max(1, limit - len(messages)), 0)
+        taken = self._consumer.consume(max(1, min(limit, AT_ONCE) - len(messages)), 0)
         messages = messages + taken if messages else taken
         if messages:
             self._outage.ended()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.connectors.kafka.client_properties import is_refusal, is_unreadable
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.connectors.kafka.message_intake import MessageIntake
 from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin
@@ -125,12 +126,10 @@ class KafkaReader(SourceReader[KafkaSplit]):
         """Whether it tells that the partition has no more messages now. Raises what else it tells; what the client mends by itself is no matter."""
         from confluent_kafka import KafkaError
 
-        from flinkpy.connectors.kafka.client_properties import is_refusal
-
         error = message.error()
         if error is None or error.code() == KafkaError._PARTITION_EOF:
             return error is not None
-        if is_refusal(error):
+        if is_refusal(error) or is_unreadable(error):
             offset = message.offset()
             at = f", offset {offset}" if offset is not None and offset >= 0 else ""
             raise self._intake.failure_of(error, f"topic {message.topic()!r}, partition {message.partition()}{at}")
@@ -190,7 +189,8 @@ class KafkaReader(SourceReader[KafkaSplit]):
 
     def close(self) -> None:
         self._ready.clear()
-        self._intake.close()
+        if hasattr(self, "_intake"):  # it may be that none could be opened
+            self._intake.close()
 
     def __repr__(self) -> str:
         return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"

@@ -81,7 +81,7 @@ class KafkaSinkBase(Sink):
         client = TransactionClient(self._settings, context.clock)
         try:
             turn = begin_turn(prefix, task.subtask_index, task.parallelism, restored, is_first=task.attempt_id.attempt == 0,
-                              abort=lambda transactional_id: client.abort(transactional_id).epoch)
+                              abort=client.abort)
         finally:
             client.close()
         ids = TransactionalIds(prefix, task.subtask_index, turn, {each for one in restored for each in one.transactional_ids})

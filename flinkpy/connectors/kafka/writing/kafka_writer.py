@@ -22,6 +22,8 @@ SOON_S, LOOK_S = 0.002, 0.2  # how often librdkafka is heard while somebody wait
 class KafkaWriter(SinkWriter):
     """Writes with one producer. If it does not ``flushes``, only the end of the input waits for the broker."""
 
+    _hears_on = False  # whether librdkafka tells something even if nothing is written
+
     def __init__(
         self, schema: KafkaRecordSerializationSchema, settings: Mapping[str, Any], context: OperatorContext, *,
         with_event_time: bool = True, flushes: bool = True,
@@ -50,7 +52,10 @@ class KafkaWriter(SinkWriter):
         producer = self._writing()
         producer.send(messages)
         self._is_full = producer.queued > self._most
-        self._look_later()
+        if self._is_full:
+            self._look_soon()
+        else:
+            self._look_later()
 
     @property
     def available(self) -> bool:
@@ -67,23 +72,38 @@ class KafkaWriter(SinkWriter):
         if self._timer is None:
             self._timer = self._timers.call_later(SOON_S if self._is_full or self._is_flushing else LOOK_S, self._look)
 
+    def _look_soon(self) -> None:
+        """Somebody waits."""
+        self._cancel_timer()
+        self._look_later()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _look(self) -> None:
         """Messages are delivered, or fail, while no batch comes. A failure is raised by the next call."""
         self._timer = None
         queued = 0
         try:
-            if self._producer is not None:
-                self._producer.poll()
-                queued = self._producer.queued
+            queued = self._hear()
         except FlinkpyError as error:
             self._failure = error
         waited = self._is_full or self._is_flushing
         self._is_full = self._is_full and queued > self._most // 2
         self._is_flushing = self._is_flushing and queued > 0
+        if self._failure is None and (queued or self._hears_on):
+            self._look_later()
         if self._failure is not None or (waited and self.available):
             self._tell_available()
-        elif queued:
-            self._look_later()
+
+    def _hear(self) -> int:
+        """How many messages wait for the broker, now that librdkafka was heard."""
+        if self._producer is None:
+            return 0
+        self._producer.poll()
+        return self._producer.queued
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -101,10 +121,7 @@ class KafkaWriter(SinkWriter):
         self._raise_failure()
         if self._producer is not None and not self._producer.hurry():
             self._is_flushing = True
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            self._look_later()
+            self._look_soon()
 
     @property
     def flushed(self) -> bool:
@@ -112,9 +129,7 @@ class KafkaWriter(SinkWriter):
         return not self._is_flushing
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         producer, self._producer = self._producer, None
         if producer is not None:
             self._give_up(producer)
@@ -127,6 +142,8 @@ class TransactionalKafkaWriter(KafkaWriter):
     """Writes in transactions; each checkpoint prepares one. ``unfinished`` is a union list: all subtasks of the next run see what all of this one
     may have to commit."""
 
+    _hears_on = True
+
     def __init__(
         self, schema: KafkaRecordSerializationSchema, settings: Mapping[str, Any], context: OperatorContext, ids: TransactionalIds,
         unfinished: ListState[Any], *, with_event_time: bool = True,
@@ -135,6 +152,7 @@ class TransactionalKafkaWriter(KafkaWriter):
         self._ids, self._unfinished = ids, unfinished
         self._transactions = Transactions(settings, ids, context.clock, lambda: context.run_in_task(self._tell_available))
         self._transactions.make_ready()
+        self._look_later()
 
     @property
     def available(self) -> bool:
@@ -142,6 +160,10 @@ class TransactionalKafkaWriter(KafkaWriter):
 
     def _begin(self) -> KafkaProducer:
         return self._transactions.begin()
+
+    def _hear(self) -> int:
+        self._transactions.hear()
+        return super()._hear()
 
     def prepare_commit(self) -> Sequence[KafkaCommittable]:
         self._ids.checkpoint_begins()

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, refusal, require_client
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal, require_client
 from flinkpy.connectors.kafka.writing.messages import Message
 from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.clock import Clock
@@ -79,9 +79,11 @@ class KafkaProducer:
         self._failed: FlinkpyError | None = None
         self._told: KafkaError | None = None
         self._partitions: dict[str, tuple[int, list[int]]] = {}
-        self._producer: Any = Producer({
-            "log_level": 0, **settings, "delivery.report.only.error": True, "on_delivery": self._undelivered, "error_cb": self._tell,
-            "logger": _UNHEARD})
+        self._producer: Any = None
+        with making_a_client():
+            self._producer = Producer({
+                "log_level": 0, **settings, "delivery.report.only.error": True, "on_delivery": self._undelivered, "error_cb": self._tell,
+                "logger": _UNHEARD})
 
     @property
     def queued(self) -> int:
@@ -240,6 +242,11 @@ class TransactionalProducer(KafkaProducer):
         read on behind it.
         """
         self._call(lambda: self._producer.abort_transaction(patience_s))
+
+    def hear(self) -> None:
+        """Takes what librdkafka has told while nothing is written: its statistics would pile up. What it raises is left to the next call."""
+        with contextlib.suppress(FlinkpyError):
+            self.poll()
 
     def _hear_statistics(self, statistics: str) -> None:
         if self._id is not None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from flinkpy.connectors.kafka.writing import wire
 from flinkpy.connectors.kafka.writing.security import Security
+from flinkpy.connectors.kafka.writing.transactional_ids import TakenOver
 from flinkpy.connectors.kafka.writing.wire import Answer, Api, Coordinator, ErrorCode, ProducerId
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError, ProgramError, RecipientUnreachableError
@@ -46,17 +47,21 @@ class TransactionClient:
         self._security, self._clock = Security.of(settings), clock
         self._connections: dict[Coordinator, _Connection] = {}
 
-    def abort(self, transactional_id: str) -> ProducerId:
-        """Aborts what is open under the id; whoever has it is fenced. The epoch is 0 if the id is new to the broker.
+    def abort(self, transactional_id: str) -> TakenOver:
+        """Aborts what is open under the id, and takes it over: whoever has it is fenced. The epoch is 0 if the id is new to the broker.
 
         Raises ProgramError if the broker refuses, RecipientUnreachableError if there is none.
         """
-        def ask() -> ProducerId:
+        asked = 0
+
+        def ask() -> TakenOver:
+            nonlocal asked
             coordinator = self._coordinator_of(transactional_id)
             body = wire.init_producer_id(transactional_id, self._timeout_ms)
+            asked += 1
             error, producer = wire.new_producer_id(self._call(coordinator, Api.INIT_PRODUCER_ID, body))
             self._check(error, transactional_id)
-            return producer
+            return TakenOver(producer.epoch, asked)
 
         return self._until_answered(ask)
 

@@ -1,10 +1,12 @@
 """Under which transactional ids a subtask writes, and which ones earlier attempts may have left open.
 
 A subtask has an id of its own, ``prefix-subtask``, under which nothing is written: each attempt takes it over, and the broker counts how often that
-has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too.
+has happened. This number is the attempt's *turn*. It grows whatever has died, the JobManager too. A broker forgets an id that was not used for a
+week (``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
 
 In each turn there are ``IDS`` ids, ``prefix-subtask-turn-number``; after ``TURNS`` attempts they come again. An attempt aborts what is open under the
-ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones.
+ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. A
+broker whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
 
 An attempt takes the lowest free id for each transaction. An id is free again only when nothing can ask for its last transaction any more: when a
 checkpoint is complete that began after that transaction was committed. An earlier checkpoint names it still, and a job that goes on from there
@@ -16,15 +18,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flinkpy.core.errors import FlinkpyError
 
 IDS = 6  # three are in use while checkpoints complete; each one that fails takes another, until the next one completes
-TURNS, LOOKS_BACK = 8, 4
+TURNS, LOOKS_BACK = 16, 4
+LOOKS_BACK_AT_MOST = TURNS - LOOKS_BACK
 
 
 class TooManyTransactionsError(FlinkpyError):
     """All transactional ids of the subtask are taken: no checkpoint has been completed for many in a row."""
+
+
+class Turn(NamedTuple):
+    """An attempt's turn, and what the broker had counted when it began."""
+
+    number: int
+    epoch: int
+
+
+FIRST, BEFORE_ANY = Turn(0, 0), Turn(-1, -1)
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,14 @@ class Unfinished:
     prefix: str
     subtask: int
     transactional_ids: tuple[str, ...]
+    turn: Turn = BEFORE_ANY
+
+
+class TakenOver(NamedTuple):
+    """How often an id was taken over before, as the broker counts, and how often it was asked until it answered."""
+
+    epoch: int
+    asked: int = 1
 
 
 def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
@@ -43,9 +65,9 @@ def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
 class TransactionalIds:
     """Those of one turn. ``unfinished`` are the ones that the restored checkpoint names."""
 
-    def __init__(self, prefix: str, subtask: int, turn: int = 0, unfinished: Collection[str] = ()) -> None:
-        self._prefix, self._subtask = prefix, subtask
-        ids = ids_of(prefix, subtask, turn)
+    def __init__(self, prefix: str, subtask: int, turn: Turn = FIRST, unfinished: Collection[str] = ()) -> None:
+        self._prefix, self._subtask, self._turn = prefix, subtask, turn
+        ids = ids_of(prefix, subtask, turn.number)
         self._free = [each for each in ids if each not in unfinished]
         self._checkpoints = 0  # begun by this attempt
         self._prepared: dict[str, int] = {}  # and by then so many checkpoints had begun
@@ -82,18 +104,17 @@ class TransactionalIds:
 
     def unfinished(self) -> Unfinished:
         """For the checkpoint that begins."""
-        return Unfinished(self._prefix, self._subtask, tuple(self._prepared))
+        return Unfinished(self._prefix, self._subtask, tuple(self._prepared), self._turn)
 
     def __repr__(self) -> str:
         return f"<TransactionalIds of {self._prefix}-{self._subtask}: {len(self._prepared)} prepared, {len(self._free)} free>"
 
 
 def begin_turn(
-    prefix: str, subtask: int, parallelism: int, restored: Iterable[Unfinished], *, is_first: bool, abort: Callable[[str], int],
-) -> int:
+    prefix: str, subtask: int, parallelism: int, restored: Iterable[Unfinished], *, is_first: bool, abort: Callable[[str], TakenOver],
+) -> Turn:
     """The turn of an attempt that begins. Aborts what earlier ones may have left open: of this subtask, and of subtasks that there are no more, which
-    are shared out. ``abort`` ends an id's transaction, and says how often it was taken over before. What the restored checkpoint names is left
-    alone.
+    are shared out. ``abort`` ends an id's transaction, and takes the id over. What the restored checkpoint names is left alone.
 
     Which subtasks there were is known from the checkpoint. A job may also begin without one, after a run with more subtasks; then their own ids tell
     whether they were used. To look at an id is to use it, so only the first attempt of such a job looks.
@@ -101,20 +122,22 @@ def begin_turn(
     restored = list(restored)
     kept = {each for unfinished in restored for each in unfinished.transactional_ids}
 
-    def take_over(other: int) -> int:
-        turn = abort(f"{prefix}-{other}")
-        for before in range(turn - LOOKS_BACK, turn):
+    def take_over(other: int) -> Turn:
+        epoch, asked = abort(f"{prefix}-{other}")
+        last = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=BEFORE_ANY)
+        turn = last.number + (epoch - last.epoch if epoch > last.epoch else 1 + epoch)  # it has forgotten the id, and counts anew
+        for before in range(turn - min(LOOKS_BACK + asked - 1, LOOKS_BACK_AT_MOST), turn):
             for transactional_id in ids_of(prefix, other, before):
                 if transactional_id not in kept:
                     abort(transactional_id)
-        return turn
+        return Turn(turn, epoch)
 
     mine = take_over(subtask)
-    known = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)
+    subtasks = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)
     for other in _shared_out(subtask, parallelism):
-        if other < known:
+        if other < subtasks:
             take_over(other)
-        elif restored or not is_first or not take_over(other):
+        elif restored or not is_first or not take_over(other).epoch:
             return mine
     raise AssertionError("there is always another subtask")
 

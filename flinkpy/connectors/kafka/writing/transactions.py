@@ -58,6 +58,15 @@ class Prepared:
     def was_committed(self) -> None:
         self._ids.commit(self._id)
 
+    @property
+    def waits(self) -> bool:
+        """Whether nobody has tried to commit it."""
+        return self._producer is not None
+
+    def hear(self) -> None:
+        if self._producer is not None:
+            self._producer.hear()
+
 
 class Transactions:
     """The producers of one subtask. ``ids`` say under which transactional id the next one writes."""
@@ -65,6 +74,7 @@ class Transactions:
     def __init__(self, settings: Mapping[str, Any], ids: TransactionalIds, clock: Clock, on_ready: Callable[[], None]) -> None:
         self._settings, self._ids, self._clock, self._on_ready = settings, ids, clock, on_ready
         self._next: _MadeReady | None = None
+        self._prepared: list[Prepared] = []
 
     def make_ready(self) -> None:
         """Begins to make the next producer, if it was not begun and an id is free. When it is ready, its thread calls ``on_ready``."""
@@ -90,7 +100,16 @@ class Transactions:
     def prepare(self, producer: TransactionalProducer) -> KafkaCommittable:
         """The transaction is whole, and part of the checkpoint that began last."""
         self._ids.prepare(producer.transactional_id)
-        return KafkaCommittable(producer.transactional_id, producer.producer_id, Prepared(producer, self._ids))
+        prepared = Prepared(producer, self._ids)
+        self._prepared = [*(each for each in self._prepared if each.waits), prepared]
+        return KafkaCommittable(producer.transactional_id, producer.producer_id, prepared)
+
+    def hear(self) -> None:
+        """Takes what librdkafka tells of the producers that wait, for their turn or for their commit."""
+        if self._next is not None:
+            self._next.hear()
+        for each in self._prepared:
+            each.hear()
 
     def abort(self, producer: TransactionalProducer) -> None:
         """Nobody will ask for it. Nobody waits either: if the broker does not hear of it, the next attempt aborts."""
@@ -138,6 +157,10 @@ class _MadeReady:
         if self._error is not None:
             raise self._error
         return self._producer
+
+    def hear(self) -> None:
+        if self.is_ready:
+            self._producer.hear()
 
     def discard(self) -> None:
         with self._lock:
