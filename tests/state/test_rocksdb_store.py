@@ -13,7 +13,7 @@ import pytest
 from flinkpy.core.clock import ManualClock
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
-from flinkpy.state.rocksdb.folders import OwnFolder, remove_abandoned
+from flinkpy.state.own_folder import OwnFolder, remove_abandoned
 
 pytest.importorskip("rocksdict")
 
