@@ -18,7 +18,7 @@ from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
@@ -164,6 +164,9 @@ class SimulatedTaskRunner:
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         for attempt_id in attempt_ids:
             self.results.pop(attempt_id, None)
+
+    def leave_job(self, job_id: JobId) -> None:
+        """Does nothing: simulated tasks leave nothing else behind."""
 
     def keeps(self, attempt_id: ExecutionAttemptId) -> bool:
         """Whether the attempt runs here or left its results here."""
