@@ -58,9 +58,12 @@ class StateIO:
         self._stopped = True
         if self._executor is None:
             last()
-        else:
+            return
+        try:
             self._executor.submit(last)
-            self._executor.shutdown(wait=False)
+        except RuntimeError:  # the program ends, and the thread has ended before
+            last()
+        self._executor.shutdown(wait=False)
 
 
 def write_snapshot(
