@@ -97,19 +97,19 @@ def measure(kind: str, source: str, keys: int) -> Mapping[str, float]:
         size = sum(handle.length for handle in snapshot.handles())
         restore = TaskRestore(1, f"{storage.job_dir}/chk-1", {OPERATOR: OperatorRestore((snapshot.operators[OPERATOR],))})
 
-        times = [time.perf_counter()]
+        times = [time.process_time()]
         states: dict[OperatorId, SavedState] = dict(read_states(storage, restore, INFO, values).states)
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         restored, state = backend_of(kind, f"{folder}/db"), states.pop(OPERATOR)
         if state.pieces is not None:
             restored.restore_pieces(state.pieces)
         if state.keyed is not None:
             restored.restore(state.keyed)
         made = state_of(kind, restored)
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         restored.current.key = keys // 2
         found = made[keys // 2][1] if kind == "numbers" else made.value()
-        times.append(time.perf_counter())
+        times.append(time.process_time())
         assert found == keys // 2 * 3
         assert (backup.statistics.taken > 0) == (source == "copies")
         restored.close()
