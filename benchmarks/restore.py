@@ -2,8 +2,9 @@
 
     python -m benchmarks restore [--quick]
 
-State of many keys is written to a checkpoint in files, and restored as a task restores it: with the checkpoint's own files, read through a store that has to
-copy each (as object stores have), and with the copies of local recovery. Parts, in seconds:
+State of many keys is written to a checkpoint in files, and restored as a task restores it: from the checkpoint's own files in
+a store that has to copy each, as object stores have (far); from the copies of local recovery; and from files on the same disk
+(linked). Parts, in seconds of the processor:
 
     read       until the bytes are here and their checksums are compared; of RocksDB also until its database is open
     decode     until the backend has them

@@ -23,8 +23,8 @@ _swept: set[Path] = set()
 
 
 class OwnFolder:
-    """A new folder within ``parent``, by default the system's temporary folder; its name tells what it is ``of``. The first one that this process makes
-    there also removes abandoned ones."""
+    """A new folder within ``parent``, by default the system's temporary folder; its name tells what it is ``of``. The first one
+    that this process makes there also removes abandoned ones."""
 
     def __init__(self, parent: str | None, of: str = "rocksdb") -> None:
         within = Path(parent or tempfile.gettempdir()).resolve()

@@ -86,7 +86,7 @@ class CheckpointStorage(ABC):
         """Writes what one attempt of a subtask saves for a checkpoint. ``name`` tells the subtask from all others of
         the job."""
 
-    def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:  # noqa: B027  (only files are backed up)
+    def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         """A subtask has saved this state for a checkpoint: what is kept of it here stays until that is over."""
 
     def of_snapshot(self, target: str | None) -> CheckpointStorage:

@@ -17,7 +17,7 @@ class NewFile(ABC):
     """A file in the making. It ends with ``close`` or with ``discard``; a process that dies in between leaves nothing
     that is taken for the file."""
 
-    def is_as(self, path: str) -> None:  # noqa: B027  (most files need not know)
+    def is_as(self, path: str) -> None:
         """All that is about to be written is in this file of this machine's disk too, which nobody changes."""
 
     @abstractmethod

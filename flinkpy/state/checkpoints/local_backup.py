@@ -1,11 +1,12 @@
-"""Local backups: second copies, on a worker's own disk, of the files that its subtasks write into checkpoints. A task that restarts on the same worker
-reads them in place of the checkpoint's own.
+"""Local backups: second copies, on a worker's own disk, of the files that its subtasks write into checkpoints. A task that
+restarts on the same worker reads them in place of the checkpoint's own.
 
-A backup is a hint. Who reads one compares it with the length and the checksum that the checkpoint gives, and reads the checkpoint's own file if it differs or
-is not there. So backups need not be synced, whatever goes wrong with them is logged and fails nothing, and they are deleted as soon as the newest
-complete checkpoint does not need them.
+A backup is a hint. Who reads one compares it with the length and the checksum that the checkpoint gives, and reads the
+checkpoint's own file if it differs or is not there. So backups need not be synced, whatever goes wrong with them is logged
+and fails nothing, and they are deleted as soon as the newest complete checkpoint does not need them.
 
-Where the checkpoint's files are on the same disk, or the state is in files there already (RocksDB's), a backup is a link, and nothing is written twice.
+Where the checkpoint's files are on the same disk, or the state is in files there already (RocksDB's), a backup is a link,
+and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class LocalBackupStatistics:
 
 
 class LocalBackup:
-    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to keep. All calls come from the worker's thread for files."""
+    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to keep. All calls come from the
+    worker's thread for files."""
 
     def __init__(self, open_folder: Callable[[], BackupFolder], *, is_read: bool = True) -> None:
         self.is_read = is_read

@@ -17,10 +17,10 @@ from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.frozen_tables import FrozenTable, FrozenTables, GroupsOfKeys, parts_of, refuse_strays
 from flinkpy.state.keyed_pieces import FrozenGroups
+from flinkpy.state.own_folder import OwnFolder
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
-from flinkpy.state.own_folder import OwnFolder
 from flinkpy.state.rocksdb.frozen_database import Contents, FrozenDatabase, SavedTable
 from flinkpy.state.rocksdb.layout import HEAD, STATE
 from flinkpy.state.rocksdb.prepared_database import PreparedDatabase, open_database

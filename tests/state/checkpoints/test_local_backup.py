@@ -34,7 +34,9 @@ class World:
         self.backup = LocalBackup(lambda: BackupFolder(self.disk, "disk", lambda: self.disk.delete_dir("disk")))
         self.storage = FileCheckpointStorage("/checkpoints", JobId("job"), threshold=0, stores=lambda _: self.store, backup=self.backup)
 
-    def save(self, checkpoint_id: int, states: list[bytes], shared: list[bytes] | None = None, base: tuple[StateHandle, ...] = ()) -> list[StateHandle]:
+    def save(
+        self, checkpoint_id: int, states: list[bytes], shared: list[bytes] | None = None, base: tuple[StateHandle, ...] = (),
+    ) -> list[StateHandle]:
         """A subtask writes these states, and refers to what is in ``base``."""
         with self.storage.state_writer(checkpoint_id, "0a-0", 0) as writer:
             handles = [writer.write(state) for state in states] + list(writer.share(shared) if shared else ()) + list(base)
@@ -68,7 +70,8 @@ DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(STATES, min_size=1, max_size=4), STATES, st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=5), st.randoms(use_true_random=False))
+@given(st.lists(STATES, min_size=1, max_size=4), STATES, st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=5),
+       st.randoms(use_true_random=False))
 def test_whatever_becomes_of_the_copies_what_was_written_is_read(
     rounds: list[list[bytes]], shared: list[bytes], damages: list[str], chance: random.Random,
 ) -> None:

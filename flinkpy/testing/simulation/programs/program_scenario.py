@@ -103,8 +103,8 @@ class ProgramScenario:
         )._extended(len(programs), random.Random(seed * 7919 + 6))
 
     def _extended(self, programs: int, chance: random.Random) -> ProgramScenario:
-        """Some have state in RocksDB, some restart from local backups, some hear echoes, and of some a user asks for a savepoint: every program, and no
-        seed that found something before."""
+        """Some have state in RocksDB, some restart from local backups, some hear echoes, and of some a user asks for a savepoint:
+        every program, and no seed that found something before."""
         turn, extended = self.seed // programs, self
         if turn % 5 in (2, 3):
             extended = replace(extended, configuration={**extended.configuration, **_rocksdb(chance)})
