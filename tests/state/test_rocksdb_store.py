@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from flinkpy.core.clock import ManualClock
+from flinkpy.state.checkpoints.own_folder import OwnFolder, remove_abandoned
 from flinkpy.state.descriptors import ValueStateDescriptor
-from flinkpy.state.own_folder import OwnFolder, remove_abandoned
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
 
 pytest.importorskip("rocksdict")

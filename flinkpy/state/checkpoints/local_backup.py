@@ -24,7 +24,7 @@ from flinkpy.core.options.state import folders
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.checkpoints.locations import join
-from flinkpy.state.own_folder import OwnFolder
+from flinkpy.state.checkpoints.own_folder import OwnFolder
 
 LOG = logging.getLogger(__name__)
 _turns = count()

@@ -14,9 +14,9 @@ from typing import Any
 
 from flinkpy.core.errors import CheckpointDamagedError, EngineError
 from flinkpy.graph.checkpoints import KeyedPieces, StateHandle
+from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.checkpoints.state_writer import FileOnDisk, StateWriter
 from flinkpy.state.keyed_snapshots import StateMeta
-from flinkpy.state.own_folder import OwnFolder
 from flinkpy.state.saved_state import FrozenInPieces, FrozenKeyedState
 
 FORM, CONTENTS = "rocksdb", "contents"  # the form of these pieces, and the name of the one that is no file of the database

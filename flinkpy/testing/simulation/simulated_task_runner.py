@@ -85,6 +85,14 @@ class SimulatedTask:
         if state in (_S.INITIALIZING, _S.RUNNING) or self.lifecycle.is_terminal:
             self.reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
 
+    def missing_result(self, is_kept: Callable[[ResourceId, ExecutionAttemptId], bool]) -> ExecutionAttemptId | None:
+        """A producer whose blocking result is gone; None if it reads no such result."""
+        for gate in self.descriptor.gates:
+            for producer in gate.producers if gate.partition_type.is_blocking else ():
+                if not is_kept(producer.location.resource_id, producer.partition_id.producer):
+                    return producer.partition_id.producer
+        return None
+
     def send_event(self, event: Any) -> None:
         """To the coordinator of its source."""
         assert self.behaviour.reads_splits is not None
@@ -191,7 +199,7 @@ class SimulatedTaskRunner:
     # -- a task's life -----------------------------------------------------------------------------------------------------
 
     def _run(self, task: SimulatedTask) -> None:
-        missing = self._missing_result(task)
+        missing = task.missing_result(self._is_kept)
         if missing is not None:
             self._end(task, _S.FAILED, PartitionNotFoundError(f"the results of {missing} are gone"))
             return
@@ -229,13 +237,6 @@ class SimulatedTaskRunner:
             fails = UserCodeError("ValueError: simulated", operator=descriptor.task_name, subtask=descriptor.subtask_name)
             self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=fails))
         model.start()
-
-    def _missing_result(self, task: SimulatedTask) -> ExecutionAttemptId | None:
-        for gate in task.descriptor.gates:
-            for producer in gate.producers if gate.partition_type.is_blocking else ():
-                if not self._is_kept(producer.location.resource_id, producer.partition_id.producer):
-                    return producer.partition_id.producer
-        return None
 
     def _end(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None) -> None:
         if task.timer is not None:

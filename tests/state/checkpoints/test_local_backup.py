@@ -17,9 +17,9 @@ from flinkpy.graph.checkpoints import StateHandle
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
 from flinkpy.state.checkpoints.local_backup import BackupFolder, LocalBackup
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
+from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.checkpoints.state_reader import location_of
 from flinkpy.state.checkpoints.state_writer import FileOnDisk
-from flinkpy.state.own_folder import OwnFolder
 from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.simulated_file_store import HAPPENS, SimulatedFileStore, StorageFault, fault_at
 
