@@ -250,11 +250,7 @@ class _BackedUpFile(NewFile):
         self._copy.write(chunk)
 
     def close(self) -> None:
-        try:
-            self._file.close()
-        except BaseException:
-            self._copy.drop()
-            raise
+        self._file.close()  # if it fails, who writes the file discards it
         if not self._copy.is_linked and self._backup.links is not False:
             self._backup.links = self._copy.link(self._store, self._location)
         if self._copy.finish():
