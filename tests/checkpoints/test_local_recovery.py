@@ -53,6 +53,13 @@ def copies(folder: Path) -> list[Path]:
     return [each for each in (folder / "local").glob("flinkpy-backups-*/*") if each.name != "owner"]
 
 
+def lose_originals(folder: Path, within: str = "*") -> None:
+    """All that tasks have written for checkpoints, or what is in their folder of this name; what the JobMaster has written stays."""
+    for file in (folder / "checkpoints").glob(f"*/{within}/*"):
+        if not file.name.startswith((".", "_metadata", "coordinators")):
+            file.unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("undisturbed")
@@ -61,13 +68,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_tasks_restart_from_copies_when_the_files_of_their_checkpoints_are_gone(backend: str, tmp_path: Path, undisturbed: list[str]) -> None:
-    def lose_originals() -> None:
-        """All that tasks have written; what the JobMaster has written stays."""
-        for file in (tmp_path / "checkpoints").glob("*/*/*"):
-            if not file.name.startswith((".", "_metadata", "coordinators")):
-                file.unlink(missing_ok=True)
-
-    found = run(tmp_path, options(tmp_path, backend), failing_when(lose_originals, tmp_path / "failed"))
+    found = run(tmp_path, options(tmp_path, backend), failing_when(lambda: lose_originals(tmp_path), tmp_path / "failed"))
     assert found == undisturbed
     assert failures(tmp_path / "failed") == len(FAILING)
     eventually(lambda: list((tmp_path / "local").iterdir()) == [])
