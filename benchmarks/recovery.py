@@ -16,7 +16,8 @@ After the JobManager's death the first two are one:
 
     start      until the new JobManager has taken the job over, and made its source's enumerator
 
-``python -m benchmarks.recovery NAME=VALUE ...`` sets options of the job.
+``python -m benchmarks.recovery NAME=VALUE ...`` sets options of the job: ``execution.state-recovery.from-local=true`` for local recovery. What a
+restore itself is made of, by backend and with more keys, is shown by ``benchmarks.restore``.
 """
 
 from __future__ import annotations

@@ -101,6 +101,7 @@ class ConnectedJobs:
     def _close_job(self, job: JobConnection) -> None:
         del self._jobs[job.job_id]
         job.close_connection()
+        self._runner.leave_job(job.job_id)
         if job.resource_id is not None:
             self._job_of.pop(job.resource_id, None)
             self._heartbeats.unmonitor(job.resource_id)

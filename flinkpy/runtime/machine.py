@@ -5,8 +5,9 @@ The machine is real (``Machine()``), or simulated: then loops and threads are ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from flinkpy.core.clock import Clock
 from flinkpy.network.wire.data_port import Sockets
@@ -15,14 +16,17 @@ from flinkpy.runtime.checkpointing.state_io import FileThread, StateIO
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import BackupFolder
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 
 @dataclass(frozen=True)
 class Machine:
-    """``make_loop`` gives a loop of that name, ``make_file_thread`` a thread for files, ``file_stores`` the store that a location is in."""
+    """``make_loop`` gives a loop of that name, ``make_file_thread`` a thread for files, ``file_stores`` the store that a location is in,
+    ``backup_folder`` a new folder of this machine for the local backups of a job with this configuration."""
 
     make_loop: Callable[[str, Clock], Loop] = SlotLoop
     make_file_thread: Callable[[str], FileThread] = StateIO
     transport: Transport = field(default_factory=Sockets)
     file_stores: Callable[[str], FileStore] = file_store_of
+    backup_folder: Callable[[Mapping[str, Any]], BackupFolder] = BackupFolder.on_disk

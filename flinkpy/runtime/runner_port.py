@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 
 
@@ -63,6 +63,10 @@ class TaskRunner(Protocol):
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
         """Drops the blocking results these attempts left behind; unknown ones are ignored."""
+        ...
+
+    def leave_job(self, job_id: JobId) -> None:
+        """The job has no slots and no results here any more: drops what was kept so that its tasks could restart."""
         ...
 
     def metrics(self) -> list[TaskMetrics]:

@@ -41,6 +41,7 @@ from flinkpy.runtime.loop.processing_timers import TaskTimers
 from flinkpy.runtime.source_input import SourceInput
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.state.saved_state import SavedState
 
@@ -114,16 +115,16 @@ class StreamTaskConfig:
 
 class StreamTask:
     """Runs a chain over its input. ``wake`` makes the loop run a step, and may be called from any thread. ``run_io`` runs an action off the loop;
-    ``send_event(None, message)`` tells the JobMaster itself, and no coordinator."""
+    ``send_event(None, message)`` tells the JobMaster itself, and no coordinator; ``backup`` is what its worker keeps of the job's files."""
 
     def __init__(
         self, config: StreamTaskConfig, writers: Sequence[RecordWriter], gates: Sequence[InputGate], reactor: Reactor,
         wake: Callable[[], None], send_event: Callable[[OperatorId | None, Any], None],
         run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
-        file_stores: Callable[[str], FileStore] = file_store_of,
+        file_stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None,
     ) -> None:
         self.config, self._writers, self._gates, self._reactor = config, list(writers), list(gates), reactor
-        self._send_event, self._run_io, self._file_stores = send_event, run_io, file_stores
+        self._send_event, self._run_io, self._file_stores, self._backup = send_event, run_io, file_stores, backup
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
         self.timers = TaskTimers(reactor, lambda action: self.mailbox.put(action, "timer"))
@@ -157,10 +158,10 @@ class StreamTask:
             self.processor, lambda: self.checkpoints, self._process, is_source=not self.config.chain.inputs, end_input=self._end_input,
             pass_barrier=lambda barrier: self._input.begin_checkpoint(barrier), rest=partial(self._suspend, Waiting.INPUT), leave=self._leave_input)
         self.checkpoints = SubtaskCheckpoints(
-            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores), self._run_io,
+            info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores, self._backup), self._run_io,
             lambda message: self._send_event(None, message), stop.begin, self.resume, stop.stop, self.config.bases,
             outputs=OutputBarriers(self._writers, self._timing),
-            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id)
+            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup)
         self._input = self._connect_input(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)

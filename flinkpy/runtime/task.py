@@ -39,6 +39,7 @@ from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 LOG = logging.getLogger(__name__)
@@ -48,18 +49,18 @@ _S = ExecutionState
 
 class Task:
     """Runs one attempt. ``on_end`` is called with it after the terminal report; ``run_io`` runs an action off the loop's thread;
-    ``file_stores`` gives the store that a location is in."""
+    ``file_stores`` gives the store that a location is in; ``backup`` is what its worker keeps of the job's files."""
 
     def __init__(
         self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: Loop, reporter: TaskReporter,
         on_end: Callable[[Task], None], run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
-        file_stores: Callable[[str], FileStore] = file_store_of,
+        file_stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None,
     ) -> None:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
-        self._run_io, self._file_stores = run_io, file_stores
+        self._run_io, self._file_stores, self._backup = run_io, file_stores, backup
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
@@ -113,7 +114,7 @@ class Task:
     def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
         """In the thread for files."""
         try:
-            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._file_stores)
+            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._file_stores, self._backup)
             if not restore.finished:
                 restored = read_states(storage, restore, config.info, self.descriptor.configuration)
                 config = replace(config, restored=restored.states, bases={restore.checkpoint_id: restored.base})
@@ -137,7 +138,8 @@ class Task:
     def _run(self, config: StreamTaskConfig) -> None:
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
-        self.stream_task = StreamTask(config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores)
+        self.stream_task = StreamTask(
+            config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores, self._backup)
         self.stream_task.restore()
         self._move(_S.RUNNING)
         early, self._early = self._early, []

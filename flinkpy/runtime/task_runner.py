@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
@@ -21,6 +21,7 @@ from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 
 LOG = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class SlotTaskRunner:
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._files = machine.make_file_thread(str(resource_id))
+        self._backups: dict[JobId, LocalBackup | None] = {}  # of jobs that have, or had, tasks here
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
@@ -84,9 +86,16 @@ class SlotTaskRunner:
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.run, self._machine.file_stores)
+        backup = self._backup_of(descriptor)
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.run, self._machine.file_stores, backup)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
+
+    def _backup_of(self, descriptor: TaskDeploymentDescriptor) -> LocalBackup | None:
+        job_id = descriptor.attempt_id.job_id
+        if job_id not in self._backups:
+            self._backups[job_id] = LocalBackup.of(descriptor.configuration, self._machine.backup_folder)
+        return self._backups[job_id]
 
     def _forget(self, task: Task) -> None:
         self._tasks.pop(task.attempt_id, None)
@@ -132,6 +141,11 @@ class SlotTaskRunner:
 
         self._loop.call_soon_threadsafe(carry_out)
 
+    def leave_job(self, job_id: JobId) -> None:
+        backup = self._backups.pop(job_id, None)
+        if backup is not None:
+            self._files.run(backup.close)
+
     def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
         """In the loop's thread, if the task is still there then."""
 
@@ -161,10 +175,15 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
-        self._files.stop()
+        self._files.stop(self._close_backups)
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
+
+    def _close_backups(self) -> None:
+        for backup in self._backups.values():
+            if backup is not None:
+                backup.close()
 
     def _stop_all(self) -> None:
         for task in list(self._tasks.values()):

@@ -17,6 +17,7 @@ import pytest
 from flinkpy.cluster.launch import submitted_jobs
 from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.datastream import StreamExecutionEnvironment
+from tests.checkpoints import test_local_recovery as local_recovery
 from tests.cluster.recovery_programs import FAILING, KILLED, Record, Recovering
 from tests.waiting import eventually
 
@@ -106,3 +107,11 @@ def test_a_function_that_fails_once_changes_nothing_and_no_worker_ends(on_ray: N
     check(FAILING, tmp_path)
     assert (tmp_path / "failed").exists()
     assert workers().keys() >= before
+
+
+def test_tasks_restart_on_their_workers_from_the_copies_there(on_ray: None, tmp_path: Path) -> None:
+    """Their key groups in checkpoints are gone by then. Operator state is not: each task needs also that of the other worker."""
+    wanted = local_recovery.run(tmp_path / "undisturbed", {"execution.checkpointing.dir": str(tmp_path / "checkpoints")})
+    fails = local_recovery.failing_when(lambda: local_recovery.lose_originals(tmp_path, "shared"), tmp_path / "failed")
+    assert local_recovery.run(tmp_path, local_recovery.options(tmp_path, "hashmap"), fails) == wanted
+    eventually(lambda: list((tmp_path / "local").iterdir()) == [])

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from flinkpy.core.clock import ManualClock
+from flinkpy.state.checkpoints.own_folder import OwnFolder, remove_abandoned
 from flinkpy.state.descriptors import ValueStateDescriptor
 from flinkpy.state.rocksdb import slot_cache as rocksdb_slots
-from flinkpy.state.rocksdb.folders import OwnFolder, remove_abandoned
 
 pytest.importorskip("rocksdict")
 

@@ -102,6 +102,23 @@ RECOVERY_IGNORE_UNCLAIMED = option(
 RECOVERY_CLAIM = option("execution.state-recovery.claim-mode", RecoveryClaimMode, RecoveryClaimMode.NO_CLAIM,
                         "CLAIM: the checkpoint becomes the job's, which deletes it when it has newer ones.",
                         aliases=("execution.savepoint-restore-mode",))
+RECOVER_FROM_LOCAL = option(
+    "execution.state-recovery.from-local", bool, False,
+    "A task that restarts on its worker reads the copies there of what it had saved, where they are intact.",
+    aliases=("state.backend.local-recovery",))
+LOCAL_BACKUP = option(
+    "execution.checkpointing.local-backup.enabled", bool, None,
+    "Each worker keeps copies of what its subtasks save for checkpoints in files. When absent: as execution.state-recovery.from-local.")
+LOCAL_BACKUP_DIRECTORIES = option(
+    "execution.checkpointing.local-backup.dirs", str, None,
+    "Where workers keep these copies: folders, separated by commas, taken in turn by jobs; those of io.tmp.dirs when absent.",
+    aliases=("taskmanager.state.local.root-dirs",))
+
+
+def keeps_local_backups(values: Mapping[str, Any]) -> bool:
+    """Whether workers keep copies of what is saved for checkpoints."""
+    enabled = read(values, LOCAL_BACKUP)
+    return bool(read(values, RECOVER_FROM_LOCAL) if enabled is None else enabled)
 
 
 def takes_checkpoints(values: Mapping[str, Any]) -> bool:

@@ -30,8 +30,8 @@ class FileThread(Protocol):
         """From the slot loop's thread. After ``stop`` the action is dropped."""
         ...
 
-    def stop(self) -> None:
-        """What has not begun is dropped."""
+    def stop(self, last: Callable[[], None] = lambda: None) -> None:
+        """What has not begun is dropped; ``last`` is run behind what has."""
         ...
 
 
@@ -48,12 +48,22 @@ class StateIO:
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"state of {self._name}")
-        self._executor.submit(action)
+        self._executor.submit(self._unless_stopped, action)
 
-    def stop(self) -> None:
+    def _unless_stopped(self, action: Callable[[], None]) -> None:
+        if not self._stopped:
+            action()
+
+    def stop(self, last: Callable[[], None] = lambda: None) -> None:
         self._stopped = True
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._executor is None:
+            last()
+            return
+        try:
+            self._executor.submit(last)
+        except RuntimeError:  # the program ends, and the thread has ended before
+            last()
+        self._executor.shutdown(wait=False)
 
 
 def write_snapshot(

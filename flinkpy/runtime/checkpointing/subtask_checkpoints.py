@@ -25,6 +25,7 @@ from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, Re
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.state_io import Base, write_snapshot
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.saved_state import FrozenState
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ class SubtaskCheckpoints:
     """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any thread; ``begin`` puts a barrier behind what the
     task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended; ``on_stop`` when the barrier of a savepoint
     has passed with which the job stops. ``bases``: the checkpoint that the task was restored from, if others may build on it; ``restored_id``: its
-    id. ``outputs`` lets barriers overtake what was written before. All calls come from the slot loop's thread."""
+    id. ``outputs`` lets barriers overtake what was written before. ``backup`` keeps copies of what is written. All calls come from the slot loop's
+    thread."""
 
     def __init__(
         self, task: TaskInfo, chain: Checkpointed, storage: Callable[[], CheckpointStorage],
@@ -60,10 +62,11 @@ class SubtaskCheckpoints:
         send: Callable[[FromTask], None], begin: Callable[[CheckpointBarrier], None], on_notified: Callable[[], None],
         on_stop: Callable[[], None] = lambda: None,
         bases: Mapping[int, Base] | None = None, outputs: OutputBarriers | None = None, restored_id: int | None = None,
+        backup: LocalBackup | None = None,
     ) -> None:
         self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send
         self._begin, self._on_notified, self._on_stop, self._outputs = begin, on_notified, on_stop, outputs
-        self._restored_id = restored_id
+        self._restored_id, self._backup = restored_id, backup
         self._gathering: dict[int, list[ChannelRecording]] = {}  # of checkpoints whose operators' state is frozen
         self._storage: CheckpointStorage | None = None
         self._bases: dict[int, Base] = dict(bases or {})  # in the thread for files: what was saved in pieces, by checkpoint
@@ -181,6 +184,7 @@ class SubtaskCheckpoints:
             if self._is_in_vain(checkpoint_id):
                 storage.discard_handles(checkpoint_id, snapshot.handles())
                 return
+            storage.was_saved(checkpoint_id, snapshot.handles())
             self._remember(checkpoint_id, {
                 operator_id: state.pieces for operator_id, state in snapshot.operators.items() if state.pieces is not None})
         except Exception as error:
@@ -214,6 +218,9 @@ class SubtaskCheckpoints:
         if not is_complete:
             self._aborted.append(message.checkpoint_id)
             _abandon(self._gathering.pop(message.checkpoint_id, ()))
+        backup = self._backup
+        if backup is not None:
+            self._run_io(lambda: backup.checkpoint_ended(message.checkpoint_id, is_complete))
         if self._stop is not None and self._stop.checkpoint_id == message.checkpoint_id:
             self._stop_is_over(is_complete)
         self._chain.notify_checkpoint(message.checkpoint_id, is_complete)

@@ -25,6 +25,7 @@ from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options.schema import read
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import BackedUpStore, LocalBackup
 from flinkpy.state.checkpoints.locations import absolute, folder_of, join, name_of, shared_folder
 from flinkpy.state.checkpoints.manifest import Manifest
 from flinkpy.state.checkpoints.state_reader import StateReader, location_of, own_files
@@ -59,9 +60,9 @@ class CheckpointStorage(ABC):
 
     @staticmethod
     def of(configuration: Mapping[str, Any], job_id: JobId,
-           stores: Callable[[str], FileStore] = file_store_of) -> CheckpointStorage:
+           stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None) -> CheckpointStorage:
         """As the options ``execution.checkpointing.*`` say: files where there is a directory, else the JobManager's
-        memory."""
+        memory. What is written to files of checkpoints is kept in ``backup``, too."""
         kind = read(configuration, options.CHECKPOINT_STORAGE)
         directory = read(configuration, options.CHECKPOINT_DIRECTORY)
         name = str(kind or ("jobmanager" if directory is None else "filesystem")).lower()
@@ -71,7 +72,7 @@ class CheckpointStorage(ABC):
         limit = read(configuration, options.CHECKPOINT_MAX_STATE) if name == "jobmanager" else None
         if directory is not None:
             threshold = read(configuration, options.CHECKPOINT_FILE_THRESHOLD)
-            return FileCheckpointStorage(directory, job_id, threshold, limit, stores)
+            return FileCheckpointStorage(directory, job_id, threshold, limit, stores, backup)
         if limit is None:
             needed = options.CHECKPOINT_DIRECTORY.key
             raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}")
@@ -84,6 +85,9 @@ class CheckpointStorage(ABC):
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
         """Writes what one attempt of a subtask saves for a checkpoint. ``name`` tells the subtask from all others of
         the job."""
+
+    def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
+        """A subtask has saved this state for a checkpoint: what is kept of it here stays until that is over."""
 
     def of_snapshot(self, target: str | None) -> CheckpointStorage:
         """Where a snapshot goes: a savepoint to its own folder ``target``; a checkpoint (None) stays here."""
@@ -207,12 +211,13 @@ class MemoryCheckpointStorage(CheckpointStorage):
 
 class FileCheckpointStorage(CheckpointStorage):
     """In files below a directory. State from ``threshold`` bytes on goes to files, smaller state to the manifest; with
-    ``max_inline_size`` all state goes to the manifest, and a piece that is larger is refused."""
+    ``max_inline_size`` all state goes to the manifest, and a piece that is larger is refused. ``backup`` keeps copies of the files that are written
+    here, and is read before them."""
 
     def __init__(self, directory: str, job_id: JobId, threshold: int = 20 << 10, max_inline_size: int | None = None,
-                 stores: Callable[[str], FileStore] = file_store_of) -> None:
+                 stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None) -> None:
         super().__init__(stores, job_id)
-        self._threshold, self._max_inline_size = threshold, max_inline_size
+        self._threshold, self._max_inline_size, self._backup = threshold, max_inline_size, backup
         self.job_dir = join(absolute(directory), job_id)
 
     @property
@@ -224,7 +229,18 @@ class FileCheckpointStorage(CheckpointStorage):
             return InlineStateWriter(self._max_inline_size)
         folder = checkpoint_folder(self.job_dir, checkpoint_id)
         file = f"{_file_name(name)}-{attempt}"
-        return FileStateWriter(self._store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}")
+        store = self._store if self._backup is None else BackedUpStore(self._store, self._backup)
+        return FileStateWriter(store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}")
+
+    def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
+        if self._backup is not None:
+            folder = checkpoint_folder(self.job_dir, checkpoint_id)
+            self._backup.saved(checkpoint_id, {location_of(folder, handle) for handle in handles if handle.path is not None})
+
+    def reader(self, location: str | None) -> StateReader:
+        if location is None or self._backup is None or not self._backup.is_read or not self.is_own(location):
+            return super().reader(location)
+        return StateReader(self._stores(location), absolute(location), self._backup)
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         folder = checkpoint_folder(self.job_dir, checkpoint.checkpoint_id)

@@ -17,6 +17,9 @@ class NewFile(ABC):
     """A file in the making. It ends with ``close`` or with ``discard``; a process that dies in between leaves nothing
     that is taken for the file."""
 
+    def is_as(self, path: str) -> None:
+        """All that is about to be written is in this file of this machine's disk too, which nobody changes."""
+
     @abstractmethod
     def write(self, chunk: Chunk) -> None:
         """Appends these bytes."""

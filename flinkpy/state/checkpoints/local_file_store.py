@@ -20,12 +20,15 @@ _DELETE_ATTEMPTS = 100
 
 
 class LocalFileStore(FileStore):
-    """Takes paths and ``file:`` URLs."""
+    """Takes paths and ``file:`` URLs. Without ``is_synced``, files need not survive a loss of power."""
+
+    def __init__(self, *, is_synced: bool = True) -> None:
+        self._is_synced = is_synced
 
     def create(self, location: str) -> NewFile:
         path = local_path(location)
         _make_folder(os.path.dirname(path))
-        return _NewLocalFile(path)
+        return _NewLocalFile(path, self._is_synced)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         descriptor = os.open(local_path(location), os.O_RDONLY)
@@ -79,7 +82,8 @@ class LocalFileStore(FileStore):
 
 
 class _NewLocalFile(NewFile):
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, is_synced: bool) -> None:
+        self._is_synced = is_synced
         folder, name = os.path.split(path)
         self._path, self._aside = path, os.path.join(folder, f".{name}.{IdFactory().hex(8)}.tmp")
         self._file = open(self._aside, "xb")  # noqa: SIM115  (close and discard close it)
@@ -91,14 +95,16 @@ class _NewLocalFile(NewFile):
     def close(self) -> None:
         try:
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if self._is_synced:
+                os.fsync(self._file.fileno())
             self._file.close()
             _move_if_absent(self._aside, self._path)
         except BaseException:
             self.discard()
             raise
         self._done = True
-        _sync_folder(os.path.dirname(self._path))
+        if self._is_synced:
+            _sync_folder(os.path.dirname(self._path))
 
     def discard(self) -> None:
         if self._done:

@@ -4,64 +4,96 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 from flinkpy.core.errors import CheckpointDamagedError
 from flinkpy.graph.checkpoints import SHARED, StateHandle
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
+
+Sums: TypeAlias = tuple[int, int]  # length and checksum
 
 _CHUNK = 1 << 20
 _CHECKERS = 4  # threads; the checksum of one file is made while others are read
 
 
 class StateReader:
-    """Of the checkpoint in this folder; without a folder, of one whose state stands in the handles.
+    """Of the checkpoint in this folder; without a folder, of one whose state stands in the handles. What is intact in ``backup`` is read there.
 
     >>> StateReader().read(StateHandle(3, 891568578, data=b"abc"))
     b'abc'
     """
 
-    def __init__(self, store: FileStore | None = None, folder: str | None = None) -> None:
-        self._store, self._folder = store, folder
+    def __init__(self, store: FileStore | None = None, folder: str | None = None, backup: LocalBackup | None = None) -> None:
+        self._store, self._folder, self._backup = store, folder, backup
 
     def read(self, handle: StateHandle) -> bytes:
         """CheckpointDamagedError if the bytes are not those that were written, or not there."""
+        copied = self._from_backup(handle)
+        if copied is not None:
+            return copied
         data, where = (handle.data, "state in the manifest") if handle.data is not None else self._from_file(handle)
-        checksum = zlib.crc32(data)
-        if len(data) != handle.length or checksum != handle.checksum:
-            expected = f"{handle.length} bytes from {handle.offset} on with the checksum {handle.checksum:08x}"
-            raise CheckpointDamagedError(where, expected, f"{len(data)} bytes with the checksum {checksum:08x}")
+        _check(handle, where, (len(data), zlib.crc32(data)))
         return data
 
     def fetch(self, wanted: Mapping[str, StateHandle]) -> None:
-        """Puts state into new files on this machine's disk, by their paths, which nobody changes. A file of the store that is on the same disk is
-        not copied, but read to its end all the same, several at a time. CheckpointDamagedError as in ``read``."""
-        linked = []
-        for path, handle in wanted.items():
-            where = self._linked(handle, path)
-            if where is not None:
-                linked.append((handle, path, where))
-                continue
-            with open(path, "xb") as file:
-                file.write(self.read(handle))
-        if linked:
-            with ThreadPoolExecutor(_CHECKERS, thread_name_prefix="check-state") as checkers:
-                for _ in checkers.map(_check_file, *zip(*linked)):
-                    pass
+        """Puts state into new files on this machine's disk, by their paths, which nobody changes. A file that is on the same disk is not copied, but
+        read to its end all the same, several at a time. CheckpointDamagedError as in ``read``."""
+        copies = self._linked_copies(wanted)
+        others = {path: handle for path, handle in wanted.items() if path not in copies}
+        linked = {} if self._store is None else self._linked(others, self._store.link)
+        for path, found in _sums_of(linked):
+            _check(wanted[path], linked[path], found)
+        for path, handle in others.items():
+            if path not in linked:
+                with open(path, "xb") as file:
+                    file.write(self.read(handle))
 
-    def _linked(self, handle: StateHandle, path: str) -> str | None:
-        """Where the file is that the path leads to now, if the store could do that."""
-        if handle.offset != 0 or handle.shared_file is None or self._store is None or self._folder is None:
+    def _linked_copies(self, wanted: Mapping[str, StateHandle]) -> Mapping[str, str]:
+        """Those of the paths that lead to intact copies now."""
+        backup = self._backup
+        if backup is None:
+            return {}
+        copies = self._linked(wanted, backup.link)
+        for path, found in _sums_of(copies):
+            if found == _sums_in(wanted[path]):
+                backup.was_taken()
+            else:
+                os.unlink(path)
+                backup.refuse(copies.pop(path))
+        return copies
+
+    def _linked(self, wanted: Mapping[str, StateHandle], link: Callable[[str, str], bool]) -> dict[str, str]:
+        """The paths that could be linked to whole files, each with where that file is."""
+        linked: dict[str, str] = {}
+        for path, handle in wanted.items():
+            if handle.offset != 0 or handle.shared_file is None or self._folder is None:
+                continue
+            where = location_of(self._folder, handle)
+            if link(where, path):
+                if os.path.getsize(path) == handle.length:
+                    linked[path] = where
+                else:
+                    os.unlink(path)  # it has other pieces too
+        return linked
+
+    def _from_backup(self, handle: StateHandle) -> bytes | None:
+        """What an intact copy has of it."""
+        backup = self._backup
+        if backup is None or handle.path is None or self._folder is None:
             return None
         where = location_of(self._folder, handle)
-        if not self._store.link(where, path):
+        data = backup.read(where, handle.offset, handle.length)
+        if data is None:
             return None
-        if os.path.getsize(path) == handle.length:
-            return where
-        os.unlink(path)  # it has other pieces too
-        return None
+        if (len(data), zlib.crc32(data)) != _sums_in(handle):
+            backup.refuse(where)
+            return None
+        backup.was_taken()
+        return data
 
     def _from_file(self, handle: StateHandle) -> tuple[bytes, str]:
         if self._store is None or self._folder is None:
@@ -75,14 +107,31 @@ class StateReader:
             raise CheckpointDamagedError(where, expected, "no such file") from error
 
 
-def _check_file(handle: StateHandle, path: str, where: str) -> None:
+def _sums_in(handle: StateHandle) -> Sums:
+    return handle.length, handle.checksum
+
+
+def _check(handle: StateHandle, where: str, found: Sums) -> None:
+    if found != _sums_in(handle):
+        expected = f"{handle.length} bytes from {handle.offset} on with the checksum {handle.checksum:08x}"
+        raise CheckpointDamagedError(where, expected, f"{found[0]} bytes with the checksum {found[1]:08x}")
+
+
+def _sums_of(paths: Iterable[str]) -> list[tuple[str, Sums]]:
+    """What is in the files, several of which are read at a time."""
+    paths = list(paths)
+    if not paths:
+        return []
+    with ThreadPoolExecutor(_CHECKERS, thread_name_prefix="check-state") as checkers:
+        return list(zip(paths, checkers.map(_sums_of_file, paths)))
+
+
+def _sums_of_file(path: str) -> Sums:
     length, checksum, chunk = 0, 0, memoryview(bytearray(_CHUNK))
     with open(path, "rb", buffering=0) as file:
         while count := file.readinto(chunk):
             length, checksum = length + count, zlib.crc32(chunk[:count], checksum)
-    if (length, checksum) != (handle.length, handle.checksum):
-        expected = f"{handle.length} bytes with the checksum {handle.checksum:08x}"
-        raise CheckpointDamagedError(where, expected, f"{length} bytes with the checksum {checksum:08x}")
+    return length, checksum
 
 
 def location_of(folder: str, handle: StateHandle) -> str:

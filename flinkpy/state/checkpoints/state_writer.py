@@ -24,6 +24,20 @@ from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
 
 State: TypeAlias = Chunk | Iterable[Chunk]
 
+_CHUNK = 1 << 20
+
+
+class FileOnDisk(Iterable[bytes]):
+    """A file of this machine's disk, as state to write: in chunks, and nobody changes it while there is a link to it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        with open(self.path, "rb", buffering=0) as opened:
+            while chunk := opened.read(_CHUNK):
+                yield chunk
+
 
 class CountedFile:
     """A file in the making that knows how long it is, and its checksum. pyarrow writes to it; ``close`` leaves it to the StateWriter to have the file
@@ -220,6 +234,8 @@ class FileStateWriter(StateWriter):
                         continue
                     if file is None:
                         file = self._store.create(location)
+                        if isinstance(state, FileOnDisk) and len(states) == 1:
+                            file.is_as(state.path)
                         file.write(small)
                     file.write(chunk)
                 spans.append((end - offset, checksum, offset))

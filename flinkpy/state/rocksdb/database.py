@@ -21,7 +21,7 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.by_value import StreamPickler, define
-from flinkpy.state.rocksdb.folders import OwnFolder
+from flinkpy.state.checkpoints.own_folder import OwnFolder
 
 if TYPE_CHECKING:
     from rocksdict import Rdict

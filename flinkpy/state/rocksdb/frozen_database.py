@@ -7,20 +7,19 @@ only. So a file that the checkpoint has which this one builds on is not written 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from flinkpy.core.errors import CheckpointDamagedError, EngineError
 from flinkpy.graph.checkpoints import KeyedPieces, StateHandle
-from flinkpy.state.checkpoints.state_writer import StateWriter
+from flinkpy.state.checkpoints.own_folder import OwnFolder
+from flinkpy.state.checkpoints.state_writer import FileOnDisk, StateWriter
 from flinkpy.state.keyed_snapshots import StateMeta
-from flinkpy.state.rocksdb.folders import OwnFolder
 from flinkpy.state.saved_state import FrozenInPieces, FrozenKeyedState
 
 FORM, CONTENTS = "rocksdb", "contents"  # the form of these pieces, and the name of the one that is no file of the database
-_CHUNK = 1 << 20
 _NOT_NEEDED = ("OPTIONS-", "LOG")  # whoever opens the database brings its own options
 _VERSION = 1
 
@@ -99,16 +98,10 @@ class FrozenDatabase(FrozenInPieces):
 
 def _written(file: Path, known: StateHandle | None, writer: StateWriter) -> StateHandle:
     if file.suffix != ".sst":
-        return writer.write(_chunks(file))
+        return writer.write(FileOnDisk(str(file)))
     if known is None:
-        (handle,) = writer.share([_chunks(file)])
+        (handle,) = writer.share([FileOnDisk(str(file))])
         return handle
     if known.length != os.path.getsize(file):
         raise EngineError(f"{file.name} of the checkpoint before has {known.length} bytes, and the database's file of this name has others")
     return known
-
-
-def _chunks(file: Path) -> Iterator[bytes]:
-    with file.open("rb", buffering=0) as opened:
-        while chunk := opened.read(_CHUNK):
-            yield chunk

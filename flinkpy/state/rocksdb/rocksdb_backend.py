@@ -14,13 +14,13 @@ from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock, Turns
 from flinkpy.state.backend import StateStatistics
+from flinkpy.state.checkpoints.own_folder import OwnFolder
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.frozen_tables import FrozenTable, FrozenTables, GroupsOfKeys, parts_of, refuse_strays
 from flinkpy.state.keyed_pieces import FrozenGroups
 from flinkpy.state.rocksdb.database import RocksDBConfig, RocksDBStore, require_rocksdb
 from flinkpy.state.rocksdb.entries import Entries, entries_of
 from flinkpy.state.rocksdb.expiry import RangeCleanup
-from flinkpy.state.rocksdb.folders import OwnFolder
 from flinkpy.state.rocksdb.frozen_database import Contents, FrozenDatabase, SavedTable
 from flinkpy.state.rocksdb.layout import HEAD, STATE
 from flinkpy.state.rocksdb.prepared_database import PreparedDatabase, open_database

@@ -121,6 +121,10 @@ class SimulatedFileStore(FileStore):
         """The step in which a file of that location appears."""
         self.step(effect)
 
+    def appears(self, location: str, data: bytes) -> None:
+        """From now on anybody can see this file."""
+        self.files[location] = data
+
     def is_alive(self, life: int) -> bool:
         """Whether the process that began something in this life still lives."""
         return not self._is_dead and life == self._lives
@@ -151,7 +155,7 @@ class _NewSimulatedFile(NewFile):
     def _appear(self, share: float) -> None:
         if self._location in self._store.files:
             raise FileExistsError(self._location)
-        self._store.files[self._location] = bytes(self._written[: int(len(self._written) * share)])
+        self._store.appears(self._location, bytes(self._written[: int(len(self._written) * share)]))
 
     def discard(self) -> None:
         self._is_open = False

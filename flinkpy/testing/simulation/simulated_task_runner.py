@@ -18,7 +18,7 @@ from flinkpy.connectors.source_api.event_order import Numbering, Reordering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundError, UserCodeError
-from flinkpy.core.ids import ExecutionAttemptId, OperatorId, ResourceId
+from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
@@ -84,6 +84,14 @@ class SimulatedTask:
         accumulators = {"tasks": 1, "splits": list(self.splits)} if state is _S.FINISHED else {}
         if state in (_S.INITIALIZING, _S.RUNNING) or self.lifecycle.is_terminal:
             self.reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
+
+    def missing_result(self, is_kept: Callable[[ResourceId, ExecutionAttemptId], bool]) -> ExecutionAttemptId | None:
+        """A producer whose blocking result is gone; None if it reads no such result."""
+        for gate in self.descriptor.gates:
+            for producer in gate.producers if gate.partition_type.is_blocking else ():
+                if not is_kept(producer.location.resource_id, producer.partition_id.producer):
+                    return producer.partition_id.producer
+        return None
 
     def send_event(self, event: Any) -> None:
         """To the coordinator of its source."""
@@ -165,6 +173,9 @@ class SimulatedTaskRunner:
         for attempt_id in attempt_ids:
             self.results.pop(attempt_id, None)
 
+    def leave_job(self, job_id: JobId) -> None:
+        """Does nothing: simulated tasks leave nothing else behind."""
+
     def keeps(self, attempt_id: ExecutionAttemptId) -> bool:
         """Whether the attempt runs here or left its results here."""
         return attempt_id in self._tasks or attempt_id in self.results
@@ -188,7 +199,7 @@ class SimulatedTaskRunner:
     # -- a task's life -----------------------------------------------------------------------------------------------------
 
     def _run(self, task: SimulatedTask) -> None:
-        missing = self._missing_result(task)
+        missing = task.missing_result(self._is_kept)
         if missing is not None:
             self._end(task, _S.FAILED, PartitionNotFoundError(f"the results of {missing} are gone"))
             return
@@ -226,13 +237,6 @@ class SimulatedTaskRunner:
             fails = UserCodeError("ValueError: simulated", operator=descriptor.task_name, subtask=descriptor.subtask_name)
             self._later(task, stream.fails_after_s, partial(self._end, state=_S.FAILED, error=fails))
         model.start()
-
-    def _missing_result(self, task: SimulatedTask) -> ExecutionAttemptId | None:
-        for gate in task.descriptor.gates:
-            for producer in gate.producers if gate.partition_type.is_blocking else ():
-                if not self._is_kept(producer.location.resource_id, producer.partition_id.producer):
-                    return producer.partition_id.producer
-        return None
 
     def _end(self, task: SimulatedTask, state: ExecutionState, error: BaseException | None = None) -> None:
         if task.timer is not None:

@@ -68,6 +68,8 @@ class InstantRunner:
 
     def release_partitions(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None: ...
 
+    def leave_job(self, job_id: JobId) -> None: ...
+
     def metrics(self) -> list[TaskMetrics]:
         return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
@@ -15,7 +15,9 @@ from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.task_runner import SlotTaskRunner
 from flinkpy.scheduler.execution_model import TERMINAL
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.testing.simulation.machine.data_network import DataNetwork
+from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.machine.simulated_machine import SimulatedLoops, simulated_machine
 
 SECRET = b"the secret of the simulated cluster"
@@ -25,13 +27,15 @@ OUTSIDE = ("OSError:", "FileNotFoundError:", "FileExistsError:", "StorageCrash:"
 @dataclass
 class RealMachines:
     """Makes runners for a simulated cluster. ``on_bug`` gets each error of a task that only a bug explains; ``on_submit`` each task that comes;
-    ``store_steps`` says how many steps the cluster's store has made."""
+    ``store_steps`` says how many steps the cluster's store has made; ``disk_of`` gives a process its disk. ``backups`` are all that were made."""
 
     data: DataNetwork
     config: NetworkConfig
     on_bug: Callable[[BaseException], None]
     on_submit: Callable[[TaskDeploymentDescriptor], None]
     store_steps: Callable[[], int]
+    disk_of: Callable[[str], SimulatedDisk]
+    backups: list[LocalBackup] = field(default_factory=list)
 
     def runner_of(self, process: SimulatedRpcService, stores: Callable[[str], FileStore]) -> MachineTaskRunner:
         runner = MachineTaskRunner(self, process, stores)
@@ -46,8 +50,9 @@ class MachineTaskRunner(SlotTaskRunner):
         self._machines, self._process = machines, process
         self._loops = SimulatedLoops(process, machines.data.faults)
         self._slots: dict[ExecutionAttemptId, int] = {}
+        self._disk = machines.disk_of(process.process)
         super().__init__(machines.config, SECRET, ResourceId(process.process), process.network.clock,
-                         machine=simulated_machine(process, machines.data, self._loops, stores, machines.store_steps))
+                         machine=simulated_machine(process, machines.data, self._loops, stores, machines.store_steps, self._disk))
 
     def submit(self, slot_index: int, descriptor: TaskDeploymentDescriptor, reporter: TaskReporter) -> None:
         attempt_id = descriptor.attempt_id
@@ -56,6 +61,12 @@ class MachineTaskRunner(SlotTaskRunner):
         self._machines.on_submit(descriptor)
         self._slots[attempt_id] = slot_index
         super().submit(slot_index, descriptor, _Listener(reporter, self._ended, self._machines.on_bug))
+
+    def _backup_of(self, descriptor: TaskDeploymentDescriptor) -> LocalBackup | None:
+        backup = super()._backup_of(descriptor)
+        if backup is not None and backup not in self._machines.backups:
+            self._machines.backups.append(backup)
+        return backup
 
     def _ended(self, attempt_id: ExecutionAttemptId) -> None:
         self._slots.pop(attempt_id, None)
@@ -77,6 +88,8 @@ class MachineTaskRunner(SlotTaskRunner):
     def held(self) -> str | None:
         if any(loop.timers for loop in self._loops.made):
             return f"timers in {self._loops.made}"
+        if self._disk.files:
+            return f"local backups {sorted(self._disk.files)}"
         lonely = [stream for stream in self._machines.data.streams_of(self._process) if stream.peer is None or stream.peer.is_closed]
         return f"connections that lead nowhere: {lonely}" if lonely else None
 

@@ -12,6 +12,7 @@ from flinkpy.runtime.machine import Machine
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.testing.simulation.machine.data_faults import DataFaults
 from flinkpy.testing.simulation.machine.data_network import DataNetwork
+from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.machine.simulated_loop import SimulatedLoop
 
 
@@ -49,9 +50,10 @@ class SimulatedFileThread:
     def _later(self, at_most_s: float, action: Callable[[], None]) -> None:
         self._network.schedule(at_most_s * self._network.random.random(), action, f"{self._process.process} files", self._process)
 
-    def stop(self) -> None:
+    def stop(self, last: Callable[[], None] = lambda: None) -> None:
         self._stopped = True
         self._waiting.clear()
+        last()
 
 
 class SimulatedLoops:
@@ -69,6 +71,8 @@ class SimulatedLoops:
 
 def simulated_machine(
     process: SimulatedRpcService, data: DataNetwork, loops: SimulatedLoops, stores: Callable[[str], FileStore], steps: Callable[[], int],
+    disk: SimulatedDisk,
 ) -> Machine:
     """A machine for the TaskExecutor of that process."""
-    return Machine(loops.make, lambda name: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores)
+    return Machine(
+        loops.make, lambda name: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder)

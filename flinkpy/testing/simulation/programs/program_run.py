@@ -23,6 +23,7 @@ from flinkpy.testing.simulation.cluster_files import DIRECTORY
 from flinkpy.testing.simulation.cluster_invariants import Invariants, check_end
 from flinkpy.testing.simulation.machine.data_network import DataNetwork
 from flinkpy.testing.simulation.machine.machine_task_runner import RealMachines
+from flinkpy.testing.simulation.machine.simulated_disk import SimulatedDisk
 from flinkpy.testing.simulation.programs.outside_world import OutsideWorld, exchange, opened
 from flinkpy.testing.simulation.programs.program_graphs import graph_of
 from flinkpy.testing.simulation.programs.program_inputs import WORLD
@@ -57,6 +58,8 @@ class ProgramReport:
     terms: int  # of masters, one after the other
     savepoints: int  # that users were told of
     shared_files: int  # of incremental checkpoints
+    backups_read: int  # local ones
+    backups_refused: int  # because they were damaged
 
 
 class ProgramRun:
@@ -73,8 +76,10 @@ class ProgramRun:
         network.echoes = scenario.echoes
         cluster.files.tears_manifests = not scenario.masters_crashes
         network.after_event = Invariants(cluster, SLOTS_EVERY)
-        self.runner_of = RealMachines(
-            DataNetwork(network, scenario.data), scenario.config, network.bugs.append, self._task_comes, lambda: cluster.files.steps).runner_of
+        self._machines = RealMachines(
+            DataNetwork(network, scenario.data), scenario.config, network.bugs.append, self._task_comes, lambda: cluster.files.steps,
+            lambda process: SimulatedDisk(f"{scenario.seed} {process}", scenario.failing_files))
+        self.runner_of = self._machines.runner_of
         cluster.files.process_dies, cluster.files.is_used_by_dead = self._writer_dies, self._is_in_dead_process
         self.world = OutsideWorld(network.random, expected, scenario.failing, scenario.pace_s, network.schedule, network.bugs.append)
         self._worlds: dict[str, OutsideWorld] = {}  # as it was at each savepoint
@@ -162,7 +167,8 @@ class ProgramRun:
         return ProgramReport(
             self.scenario.seed, self.scenario.program, self.network.trace_digest(), self.network.events, self.network.now,
             self.world.committed.total(), oracle.completed, oracle.restored, self.world.failures, self._attempts, self.cluster.terms,
-            len(oracle.savepoints), oracle.shared_files)
+            len(oracle.savepoints), oracle.shared_files, sum(each.statistics.taken for each in self._machines.backups),
+            sum(each.statistics.refused for each in self._machines.backups))
 
     def _run_jobs(self) -> None:
         rescale = self.scenario.rescale if self._program.rescales else None

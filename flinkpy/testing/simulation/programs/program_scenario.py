@@ -11,7 +11,7 @@ from typing import Any
 
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
-from flinkpy.core.options.checkpointing import RECOVERY_CLAIM
+from flinkpy.core.options.checkpointing import RECOVER_FROM_LOCAL, RECOVERY_CLAIM
 from flinkpy.core.options.engine import NetworkConfig, RpcConfig
 from flinkpy.testing.simulation.cluster_files import DIRECTORY
 from flinkpy.testing.simulation.machine.data_faults import DataFaults
@@ -103,14 +103,16 @@ class ProgramScenario:
         )._extended(len(programs), random.Random(seed * 7919 + 6))
 
     def _extended(self, programs: int, chance: random.Random) -> ProgramScenario:
-        """Some have state in RocksDB, some hear echoes, and of some a user asks for a savepoint: every program, and no seed that found something
-        before."""
+        """Some have state in RocksDB, some restart from local backups, some hear echoes, and of some a user asks for a savepoint:
+        every program, and no seed that found something before."""
         turn, extended = self.seed // programs, self
         if turn % 5 in (2, 3):
             extended = replace(extended, configuration={**extended.configuration, **_rocksdb(chance)})
         if turn % 4 == 3:  # who leads next goes on from a checkpoint, so another job could not start from a savepoint that stopped this one
             plan = _claimed(_savepoint(chance, PROGRAMS[self.program]), random.Random(self.seed * 7919 + 7))
             extended = replace(extended, savepoint=plan, rescale=None, masters_crashes=())
+        if turn % 6 in (4, 5):
+            extended = replace(extended, configuration={**extended.configuration, **_local_recovery(chance)})
         if turn % 7 in (1, 4):
             extended = replace(extended, echoes=0.3)
         if extended.rescale is not None:
@@ -127,6 +129,11 @@ def _rocksdb(chance: random.Random) -> dict[str, Any]:
         "execution.checkpointing.incremental": chance.random() < 0.8, DIRECTORY_OPTION: DIRECTORY,
         "execution.checkpointing.data-inline-threshold": chance.choice((0, 0, 64)), RETENTION_OPTION: "RETAIN_ON_CANCELLATION",
     }
+
+
+def _local_recovery(chance: random.Random) -> dict[str, Any]:
+    """Workers keep copies of what is saved in files, and nearly all is."""
+    return {RECOVER_FROM_LOCAL.key: True, DIRECTORY_OPTION: DIRECTORY, "execution.checkpointing.data-inline-threshold": chance.choice((0, 0, 64))}
 
 
 def _savepoint(chance: random.Random, program: Program) -> SavepointPlan:

@@ -1,4 +1,5 @@
-"""The folder of one database. Its owner deletes it; if the owner was killed, the next process that uses the parent folder does.
+"""A folder on this machine's disk with one owner, such as a database. Its owner deletes it; if the owner was killed, the next process that uses the
+parent folder does.
 
 The owner holds a lock on a file in the folder. The system releases it when the process ends, however it ends and on whatever machine, so a
 folder whose lock can be taken has no owner. A folder gets its name only after it is locked.
@@ -16,21 +17,22 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-PREFIX = "flinkpy-rocksdb-"
+PREFIX = "flinkpy-"
 _UNNAMED, _LOCK = ".unnamed-", "owner"
 _swept: set[Path] = set()
 
 
 class OwnFolder:
-    """A new folder within ``parent``. The first one that this process makes there also removes abandoned ones."""
+    """A new folder within ``parent``, by default the system's temporary folder; its name tells what it is ``of``. The first one
+    that this process makes there also removes abandoned ones."""
 
-    def __init__(self, parent: str | None) -> None:
+    def __init__(self, parent: str | None, of: str = "rocksdb") -> None:
         within = Path(parent or tempfile.gettempdir()).resolve()
         within.mkdir(parents=True, exist_ok=True)
         if within not in _swept:
             _swept.add(within)
             remove_abandoned(within)
-        made = Path(tempfile.mkdtemp(prefix=_UNNAMED + PREFIX, dir=within))
+        made = Path(tempfile.mkdtemp(prefix=f"{_UNNAMED}{PREFIX}{of}-", dir=within))
         lock = os.open(made / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         _locked(lock)
         self.path = made.rename(within / made.name.removeprefix(_UNNAMED))
