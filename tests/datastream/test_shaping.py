@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.common import Time, Types
+from flinkpy.common import Row, Time, Types
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -170,6 +170,22 @@ def test_polars_frames_come_and_go() -> None:
     stream = environment().from_polars(frame)
     assert stream.filter(col("a") > 1).to_polars().equals(frame.filter(pl.col("a") > 1))
     assert pa.table(stream).num_rows == 3
+
+
+@pytest.mark.parametrize("column", [
+    pl.Series(["x", None, "y", "x"], dtype=pl.Categorical), pl.Series(["x", None, "y", "x"], dtype=pl.Enum(["y", "x"])),
+    pl.Series([["x"], None, [], ["x", None]]), pl.Series([{"a": "x"}, None, {"a": None}, {"a": "x"}])], ids=["categories", "enum", "lists", "structs"])
+def test_text_of_polars_in_other_types_is_text_like_any_other(tmp_path: Path, column: pl.Series) -> None:
+    values = column.to_list()
+    stream = environment().from_polars(pl.DataFrame({"v": column, "i": [0, 1, 2, 3]}))
+    assert stream.filter(col("i") >= 2).to_arrow().column("v").to_pylist() == values[2:]
+    assert [None if row.v is None else row.v.as_dict() if isinstance(row.v, Row) else row.v for row in stream.take(4)] == values
+    stream.write_parquet(tmp_path)
+    stream.get_execution_environment().execute()
+    assert environment().from_parquet(str(tmp_path)).to_arrow().column("v").to_pylist() == values
+    if not column.dtype.is_nested():
+        upper = stream.filter(col("v") == "x").select(col("v").upper_case.alias("v"), "i").to_arrow()
+        assert upper.to_pylist() == [{"v": "X", "i": 0}, {"v": "X", "i": 3}]
 
 
 def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
