@@ -260,6 +260,8 @@ def _of_source(on_error: OnError | ErrorPolicy) -> OnError:
 
 
 def _interval(given: Duration | timedelta | int | None) -> int | None:
+    if isinstance(given, str):
+        raise ProgramError(f"watch_interval= takes a Duration, a timedelta or milliseconds, this is {given!r:.80}")
     milliseconds = None if given is None else to_milliseconds(given)
     if milliseconds is not None and milliseconds < 1:
         raise ProgramError(f"watch_interval= takes a duration above 0, this is {given!r}")
