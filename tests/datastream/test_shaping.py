@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -223,6 +224,9 @@ def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
     (lambda s: s.union(s, fill_missing=True), "by_name=True"), (lambda s: s.union(unknown(s), by_name=True), "needs to know the columns"),
     (lambda s: s.union(s.with_column("day", lit("x")), by_name=True), "same types"),
     (lambda s: s.get_execution_environment().from_polars(pl.LazyFrame()), r"collect\(\)"),
+    (lambda s: s.get_execution_environment().from_collection(pl.DataFrame({"a": [1]})), r"call from_polars\(\)"),
+    (lambda s: s.get_execution_environment().from_arrow(pa.table([[1], [2]], names=["a", "a"])), "two columns are called 'a'"),
+    (lambda s: s.union(s.select("amount")), "by_name=True"),
     (lambda s: s.get_execution_environment().from_polars([1]), "polars.DataFrame"),
 ])
 def test_what_cannot_be_meant_is_refused_while_the_program_is_built(make: Callable[[Any], Any], message: str) -> None:
@@ -263,3 +267,23 @@ def test_a_limited_job_with_checkpoints_ends() -> None:
     env = environment()
     env.enable_checkpointing(10)
     assert len(list(env.generate(lambda index: index, rate=2000).limit(100).execute_and_collect())) == 100
+
+
+def test_map_batches_may_return_a_frame_of_polars() -> None:
+    stream = environment().from_arrow(pa.table({"a": [1, 2, 3]}))
+    shown = stream.map_batches(lambda batch: pl.from_arrow(batch).filter(pl.col("a") > 1).with_columns(b=pl.lit("x")))  # type: ignore[union-attr]
+    assert shown.filter(col("b") == "x").to_arrow().to_pylist() == [{"a": 2, "b": "x"}, {"a": 3, "b": "x"}]
+
+
+@pytest.mark.parametrize(("expression", "advice"), [
+    (lambda: 1 < col("a") < 3, "between"), (lambda: col("a") in [1], "in_"), (lambda: max(col("a"), col("b")), "greatest")])
+def test_python_that_asks_an_expression_for_its_truth_is_told_the_method(expression: Callable[[], Any], advice: str) -> None:
+    with pytest.raises(ProgramError, match=advice):
+        expression()
+
+
+def test_a_date_that_is_compared_with_a_timestamp_is_told_the_cast() -> None:
+    stream = environment().from_arrow(pa.table({"at": [datetime.datetime(2024, 5, 1, 12)]}))
+    with pytest.raises(ProgramError, match=r"cast the date to DataTypes\.TIMESTAMP\(\), or take the timestamp's \.to_date"):
+        stream.filter(col("at") > datetime.date(2024, 5, 1))
+    assert stream.filter(col("at").to_date == datetime.date(2024, 5, 1)).to_arrow().num_rows == 1

@@ -273,8 +273,9 @@ def _source_of_columns(collection: Any) -> str | None:
     from flinkpy.connectors.memory.arrow_tables import is_arrow_stream
 
     package = type(collection).__module__.partition(".")[0]
-    if type(collection).__name__ == "DataFrame" and package in ("pandas", "pyspark"):
-        return {"pandas": "from_pandas()", "pyspark": "from_spark()"}[package]
+    calls = {"pandas": "from_pandas()", "pyspark": "from_spark()", "polars": "from_polars()"}
+    if type(collection).__name__ == "DataFrame" and package in calls:
+        return calls[package]
     return "from_arrow()" if is_arrow_stream(collection) else None
 
 
