@@ -33,7 +33,7 @@ _NO_RECORD = object()
 
 def user_code_error(error: BaseException, context: OperatorContext, record: Any = _NO_RECORD) -> FlinkpyError:
     """The error to raise for an exception of a user's function. Errors of the engine are returned unchanged."""
-    if not is_of_function(error):
+    if isinstance(error, FlinkpyError) and not is_of_function(error):
         return error
     if record is _NO_RECORD:
         record = getattr(error, "record_at_fault", _NO_RECORD)  # set if a writer called the key selector

@@ -257,7 +257,8 @@ def test_fields_that_come_late_are_found_if_all_is_looked_at(tmp_path: Path, mon
 def test_a_header_line_needs_no_line_end(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("n,s")
     source = CsvSource(tmp_path / "t.csv")
-    assert source.schema.names == ["n", "s"] and rows(source) == []
+    assert source.schema.names == ["n", "s"]
+    assert rows(source) == []
 
 
 @pytest.mark.parametrize("kind", [CsvSource, JsonLinesSource])
@@ -277,7 +278,7 @@ def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_pa
     with pytest.raises(ProgramError, match=r"column 'n': CSV conversion error to int64: invalid value 'x'$"):
         rows(CsvSource(tmp_path / "t.csv", ["n"], declared))
     (tmp_path / "t.csv").write_bytes(b"n,s\n1,\xff\n")
-    with pytest.raises(ProgramError, match="column 's': .*; name the file's encoding with encoding="):
+    with pytest.raises(ProgramError, match=r"column 's': .*; name the file's encoding with encoding="):
         rows(CsvSource(tmp_path / "t.csv", schema=declared))
 
 
@@ -313,7 +314,7 @@ def test_a_folder_to_watch_must_be_there_but_may_be_empty(tmp_path: Path) -> Non
     schema = pa.schema([("n", pa.int64())])
     with pytest.raises(ProgramError, match="no such file or directory"):
         CsvSource(tmp_path / "mistyped", schema=schema, watch_interval_ms=10)
-    with pytest.raises(ProgramError, match="no files in .* yet; give schema="):
+    with pytest.raises(ProgramError, match=r"no files in .* yet; give schema="):
         CsvSource(tmp_path, watch_interval_ms=10)
     assert CsvSource(tmp_path, schema=schema, watch_interval_ms=10).schema == schema
     assert CsvSource(tmp_path / "*.csv", schema=schema, watch_interval_ms=10).schema == schema

@@ -175,7 +175,8 @@ def test_polars_frames_come_and_go() -> None:
 
 @pytest.mark.parametrize("column", [
     pl.Series(["x", None, "y", "x"], dtype=pl.Categorical), pl.Series(["x", None, "y", "x"], dtype=pl.Enum(["y", "x"])),
-    pl.Series([["x"], None, [], ["x", None]]), pl.Series([{"a": "x"}, None, {"a": None}, {"a": "x"}])], ids=["categories", "enum", "lists", "structs"])
+    pl.Series([["x"], None, [], ["x", None]]), pl.Series([{"a": "x"}, None, {"a": None}, {"a": "x"}])],
+    ids=["categories", "enum", "lists", "structs"])
 def test_text_of_polars_in_other_types_is_text_like_any_other(tmp_path: Path, column: pl.Series) -> None:
     values = column.to_list()
     stream = environment().from_polars(pl.DataFrame({"v": column, "i": [0, 1, 2, 3]}))
@@ -271,7 +272,7 @@ def test_a_limited_job_with_checkpoints_ends() -> None:
 
 def test_map_batches_may_return_a_frame_of_polars() -> None:
     stream = environment().from_arrow(pa.table({"a": [1, 2, 3]}))
-    shown = stream.map_batches(lambda batch: pl.from_arrow(batch).filter(pl.col("a") > 1).with_columns(b=pl.lit("x")))  # type: ignore[union-attr]
+    shown = stream.map_batches(lambda batch: pl.DataFrame(batch).filter(pl.col("a") > 1).with_columns(b=pl.lit("x")))
     assert shown.filter(col("b") == "x").to_arrow().to_pylist() == [{"a": 2, "b": "x"}, {"a": 3, "b": "x"}]
 
 
