@@ -262,7 +262,7 @@ def test_a_header_line_needs_no_line_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [CsvSource, JsonLinesSource])
-@pytest.mark.parametrize("content", [b"no gzip at all\n", gzip.compress(b'{"a": 1}\n' * 1000)[:-20]])
+@pytest.mark.parametrize("content", [b"no gzip at all\n", gzip.compress(b'{"a": 1}\n' * 1000)[:-20]], ids=["no gzip", "cut"])
 def test_a_compressed_file_that_cannot_be_read_is_named(tmp_path: Path, kind: Any, content: bytes) -> None:
     (tmp_path / "t.gz").write_bytes(content)
     with pytest.raises(ProgramError, match=r"cannot read .*t\.gz as "):
