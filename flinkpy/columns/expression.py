@@ -216,7 +216,7 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
 
     def __bool__(self) -> bool:
         raise ProgramError(f"{self!r} has no truth of its own: it is computed for every row. Combine expressions with & | ~ instead of and, or, not, "
-                           "with parentheses around comparisons")
+                           "with parentheses around comparisons; for a < x < b, x in (...), max and min there are between, in_, greatest and least")
 
     def then(self, if_true: Any, if_false: Any) -> Expression:
         """``if_true`` where this is true, ``if_false`` where it is false or null. A value that cannot be computed is

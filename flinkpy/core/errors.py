@@ -57,6 +57,10 @@ class UserFrame:
         return frame_text(self.file, self.line, self.function, self.text)
 
 
+class BadRecordError(FlinkpyError):
+    """A function of flinkpy cannot take its record. To an error policy it is as if a function of yours had raised."""
+
+
 class UserCodeError(FlinkpyError):
     """The user's function raised an exception. Says where: the user's frames, the operator, the subtask, the record.
 

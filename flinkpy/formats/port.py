@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.errors import BadRecordError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN_BYTES = 60
 
 
-class MalformedMessageError(FlinkpyError, ValueError):
+class MalformedMessageError(BadRecordError, ValueError):
     """A message cannot be decoded: says why, and shows how it begins. ``index`` is its place among the messages that
     were decoded together; None for a message that was decoded by itself.
 

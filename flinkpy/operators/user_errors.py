@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from flinkpy.core.errors import FlinkpyError, UserCodeError, UserFrame
+from flinkpy.core.errors import BadRecordError, FlinkpyError, UserCodeError, UserFrame
 from flinkpy.core.program.code import dumps
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
@@ -33,7 +33,7 @@ _NO_RECORD = object()
 
 def user_code_error(error: BaseException, context: OperatorContext, record: Any = _NO_RECORD) -> FlinkpyError:
     """The error to raise for an exception of a user's function. Errors of the engine are returned unchanged."""
-    if isinstance(error, FlinkpyError):
+    if isinstance(error, FlinkpyError) and not is_of_function(error):
         return error
     if record is _NO_RECORD:
         record = getattr(error, "record_at_fault", _NO_RECORD)  # set if a writer called the key selector
@@ -46,6 +46,11 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)) if context.explains_errors else "",
         original=by_value(error) if context.explains_errors else None,
     )
+
+
+def is_of_function(error: BaseException) -> bool:
+    """Whether a function raised the error because of its record, and it is none of the program or the engine."""
+    return not isinstance(error, FlinkpyError) or isinstance(error, BadRecordError)
 
 
 def by_value(error: BaseException) -> bytes | None:

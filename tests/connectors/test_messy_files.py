@@ -249,3 +249,82 @@ def test_fields_that_come_late_are_found_if_all_is_looked_at(tmp_path: Path, mon
     assert source.schema == pa.schema([("n", pa.int64()), ("in", inner), ("late", pa.string())])
     assert rows(source)[-1] == (3, Row(a=None, b=[1.5]), "x")
     assert rows(JsonLinesSource(tmp_path / "t.jsonl", schema=pa.schema([("n", pa.int64())]), ignore_extra_fields=True))[-1] == (3,)
+
+
+# -- what the errors say -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_header_line_needs_no_line_end(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,s")
+    source = CsvSource(tmp_path / "t.csv")
+    assert source.schema.names == ["n", "s"]
+    assert rows(source) == []
+
+
+@pytest.mark.parametrize("kind", [CsvSource, JsonLinesSource])
+@pytest.mark.parametrize("content", [b"no gzip at all\n", gzip.compress(b'{"a": 1}\n' * 1000)[:-20]], ids=["no gzip", "cut"])
+def test_a_compressed_file_that_cannot_be_read_is_named(tmp_path: Path, kind: Any, content: bytes) -> None:
+    (tmp_path / "t.gz").write_bytes(content)
+    with pytest.raises(ProgramError, match=r"cannot read .*t\.gz as "):
+        kind(tmp_path / "t.gz")
+
+
+def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "BLOCK_BYTES", 16)
+    (tmp_path / "t.csv").write_text("n,s\n" + "1,a\n" * 20 + "x,b\n")
+    with pytest.raises(ProgramError, match=r"line 22: column 'n': .* 'x'; the types are those of the first lines, give schema="):
+        rows(CsvSource(tmp_path / "t.csv"))
+    declared = pa.schema([("n", pa.int64()), ("s", pa.string())])
+    with pytest.raises(ProgramError, match=r"column 'n': CSV conversion error to int64: invalid value 'x'$"):
+        rows(CsvSource(tmp_path / "t.csv", ["n"], declared))
+    (tmp_path / "t.csv").write_bytes(b"n,s\n1,\xff\n")
+    with pytest.raises(ProgramError, match=r"column 's': .*; name the file's encoding with encoding="):
+        rows(CsvSource(tmp_path / "t.csv", schema=declared))
+
+
+def test_a_csv_file_with_more_columns_than_the_first_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "2.csv").write_text("b,a,c\n20,10,30\n")
+    with pytest.raises(ProgramError, match=r"2\.csv as Csv: the first file has no column 'c'; give schema=, or columns= "):
+        rows(CsvSource(tmp_path))
+    assert rows(CsvSource(tmp_path, ["a", "b"])) == [(1, 2), (10, 20)]
+    assert rows(CsvSource(tmp_path, schema=pa.schema([("b", pa.int64())]))) == [(2,), (20,)]
+
+
+def test_an_unknown_field_is_named_also_within_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_source, "_BLOCK_BYTES", 16)
+    (tmp_path / "t.jsonl").write_text('{"o": {"a": 1}}\n' * 5 + '{"o": {"b": 2}, "late": 1}\n')
+    with pytest.raises(ProgramError, match=r"line 6: field 'o\.b', 'late' is not in the schema \(o\); .* give schema= or infer_all=True"):
+        rows(JsonLinesSource(tmp_path / "t.jsonl"))
+    with pytest.raises(ProgramError, match=r"line 6: field 'late' .*; with ignore_extra_fields=True such fields are left out"):
+        rows(JsonLinesSource(tmp_path / "t.jsonl", schema=pa.schema([("o", pa.struct([("a", pa.int64()), ("b", pa.int64())]))])))
+
+
+def test_whole_numbers_and_fractions_of_json_are_floats_wherever_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_source, "_BLOCK_BYTES", 16)
+    lines = ['{"n": 1, "l": [2.5]}', '{"n": 1.5, "l": [2]}']
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    assert rows(JsonLinesSource(tmp_path / "t.jsonl", infer_all=True)) == [(1.0, [2.5]), (1.5, [2.0])]
+    (tmp_path / "t.jsonl").write_text('{"n": 1.5}\n{"n": 9007199254740993}\n')
+    with pytest.raises(ProgramError, match="9007199254740993, which no float equals"):
+        rows(JsonLinesSource(tmp_path / "t.jsonl", infer_all=True))
+
+
+def test_a_folder_to_watch_must_be_there_but_may_be_empty(tmp_path: Path) -> None:
+    schema = pa.schema([("n", pa.int64())])
+    with pytest.raises(ProgramError, match="no such file or directory"):
+        CsvSource(tmp_path / "mistyped", schema=schema, watch_interval_ms=10)
+    with pytest.raises(ProgramError, match=r"no files in .* yet; give schema="):
+        CsvSource(tmp_path, watch_interval_ms=10)
+    assert CsvSource(tmp_path, schema=schema, watch_interval_ms=10).schema == schema
+    assert CsvSource(tmp_path / "*.csv", schema=schema, watch_interval_ms=10).schema == schema
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"schema": {"a": "int"}}, "schema= takes a pyarrow schema"), ({"schema": "a int"}, "schema= takes a pyarrow schema"),
+    ({"batch_rows": "many"}, "batch_rows= takes"), ({"batch_rows": 0}, "batch_rows= takes"), ({"split_bytes": 0}, "split_bytes= takes"),
+    ({"watch_interval": "1s"}, "watch_interval= takes")])
+def test_options_of_another_type_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(ProgramError, match=message):
+        StreamExecutionEnvironment.get_execution_environment().from_json_lines(tmp_path / "t.jsonl", **options)

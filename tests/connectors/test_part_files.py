@@ -78,7 +78,7 @@ def test_a_part_that_has_reached_its_size_is_followed_by_another(tmp_path: Path)
     part.write("b")
     part.write("c")
     assert part.visible() == {}  # before the end nobody sees a part, finished or not
-    assert part.end() == {"part-01234567-0": "a\nb\n", "part-01234567-0-1": "c\n"}
+    assert part.end() == {"part-01234567-op-0": "a\nb\n", "part-01234567-op-0-1": "c\n"}
 
 
 def test_a_part_too_old_is_ended_while_nothing_comes(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_part_too_old_is_ended_while_nothing_comes(tmp_path: Path) -> None:
     part.pass_time(1)
     part.pass_time(1)  # nothing written for two seconds
     part.write("third")
-    assert part.end() == {"part-01234567-0": "a\nb\nstill the first\n", "part-01234567-0-1": "second\n", "part-01234567-0-2": "third\n"}
+    assert part.end() == {"part-01234567-op-0": "a\nb\nstill the first\n", "part-01234567-op-0-1": "second\n", "part-01234567-op-0-2": "third\n"}
 
 
 def test_without_a_bucket_assigner_there_is_a_folder_for_each_hour(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_without_a_bucket_assigner_there_is_a_folder_for_each_hour(tmp_path: Pat
 def test_a_record_may_say_its_bucket_and_not_one_outside(tmp_path: Path) -> None:
     part = Part(PlainSink(tmp_path, buckets=BucketAssigner.by_value(lambda value: value[0])), tmp_path)
     part.write("a1", "b1", "a2")
-    assert part.end() == {"a/part-01234567-0.txt": "a1\na2\n", "b/part-01234567-0.txt": "b1\n"}
+    assert part.end() == {"a/part-01234567-op-0.txt": "a1\na2\n", "b/part-01234567-op-0.txt": "b1\n"}
     with pytest.raises(ProgramError, match="leads out of the sink's directory"):
         BucketAssigner.by_value(lambda value: "../x").bucket_of("a")
 
@@ -132,7 +132,7 @@ def test_small_parts_are_put_together(tmp_path: Path) -> None:
     part = Part(rows.enable_compact(strategy, FileCompactor.concat_file_compactor(b"--\n")).build(), tmp_path)
     for value in "abc":
         part.write(value)
-    assert part.end() == {"compacted-part-01234567-0": "a\n--\nb\n", "compacted-part-01234567-0-2": "c\n"}
+    assert part.end() == {"compacted-part-01234567-op-0": "a\n--\nb\n", "compacted-part-01234567-op-0-2": "c\n"}
     assert list(tmp_path.glob(".*")) == []
 
 
@@ -148,7 +148,7 @@ def test_the_encoder_writes_values_as_the_declared_type_says(tmp_path: Path) -> 
     sink = builder(tmp_path).with_output_file_config(OutputFileConfig.builder().with_part_suffix(".log").build()).build()
     part = Part(sink.of_type(Types.ROW([Types.STRING(), Types.DOUBLE()])), tmp_path)
     part.write(Row("a", None), Row("b", 2))
-    assert part.end() == {"part-01234567-0.log": "+I[a, null]\n+I[b, 2.0]\n"}
+    assert part.end() == {"part-01234567-op-0.log": "+I[a, null]\n+I[b, 2.0]\n"}
 
 
 @pytest.mark.parametrize(("call", "message"), [
@@ -198,9 +198,26 @@ def test_columns_become_the_names_of_folders_and_come_back(tmp_path: Path, forma
         assert set(pq.ParquetFile(next(tmp_path.rglob("part*"))).schema_arrow.names) == {"n", "x"}
 
 
+@pytest.mark.parametrize("values", [
+    pa.array(["a", None, "b", None, "a"]).dictionary_encode(), pa.array([True, None, False, None, True]), pa.array([1.5, None, -0.5, None, 1.5])],
+    ids=["dictionary", "booleans", "floats"])
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_each_record_goes_to_the_folder_of_its_value(tmp_path: Path, values: Any, as_rows: bool) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_arrow(pa.table({"k": values, "n": range(5)}))
+    (stream.map(lambda row: row) if as_rows else stream).sink_to(PlainSink(tmp_path, "parquet", partition_by=["k"]))
+    env.execute("write")
+    names = {"true" if value is True else "false" if value is False else str(value) for value in values.to_pylist() if value is not None}
+    assert {path.name for path in tmp_path.iterdir()} == {f"k={name}" for name in names} | {"k=__HIVE_DEFAULT_PARTITION__"}
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    read = env.from_parquet(tmp_path, schema=pa.schema([("n", pa.int64()), ("k", kind)])).to_arrow().sort_by("n")
+    assert read.column("k").to_pylist() == values.to_pylist()
+
+
 @pytest.mark.parametrize(("names", "records", "message"), [
     ([], [{"a": 1}], "at least one"), ("a", [{"a": 1}], "at least one"), (["b"], [{"a": 1}], "no column 'b' to partition by; there are a"),
-    (["a"], [{"a": 1}], "leave no column"), (["a"], [(1, 2)], "whose fields have names")])
+    (["a"], [{"a": 1}], "leave no column"), (["a"], [(1, 2)], "whose fields have names"), (["a", "a"], [{"a": 1, "b": 2}], "twice"),
+    (["a"], [{"a": b"x", "b": 1}], "'a': b'x' cannot be the name of a folder"), (["a"], [{"a": [1], "b": 1}], "cannot be the name")])
 def test_partitions_that_cannot_be_are_refused(tmp_path: Path, names: Any, records: list[Any], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         Part(PlainSink(tmp_path, "json", partition_by=names), tmp_path).write(*records)

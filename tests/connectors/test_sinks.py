@@ -4,9 +4,9 @@ import csv
 import io
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,7 @@ from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.core.program.code import dumps, loads
 from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.operators.sinks.source_and_sink import SinkOperator
+from flinkpy.testing import embedded_environment
 from tests.connectors.harness import Collected, operator_context, read_all
 
 
@@ -105,7 +106,7 @@ def test_every_subtask_writes_a_part_of_its_own_and_empty_ones_none(tmp_path: Pa
     for subtask, values in enumerate([["a"], [], ["b", "c"]]):
         write(FileSink(tmp_path / "new" / "out"), *([RowBatch(values)] if values else []), subtask=subtask, parallelism=3)
     found = parts(tmp_path / "new" / "out")
-    assert [file.name for file in found] == ["part-01234567-0.txt", "part-01234567-2.txt"]
+    assert [file.name for file in found] == ["part-01234567-op-0.txt", "part-01234567-op-2.txt"]
     assert [file.read_text() for file in found] == ["a\n", "b\nc\n"]
 
 
@@ -291,7 +292,7 @@ def test_files_are_written_and_read_by_pyflinks_builders(tmp_path: Path) -> None
     builder = FileSystemSink.for_row_format(tmp_path, Encoder.simple_string_encoder()).with_output_file_config(config)
     write(builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build(), RowBatch(["a", "b"]))
     [part] = parts(tmp_path)
-    assert part.name == "lines-01234567-0.log"
+    assert part.name == "lines-01234567-op-0.log"
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format("utf-8"), tmp_path).process_static_file_set().build()
     assert read_all(source) == ["a", "b"]
 
@@ -305,3 +306,40 @@ def test_the_bulk_builder_writes_parquet(tmp_path: Path) -> None:
 def test_a_text_is_no_stream_format() -> None:
     with pytest.raises(ProgramError, match="takes a StreamFormat"):
         FileSource.for_record_stream_format("text", "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_two_sinks_of_a_job_write_into_one_folder(tmp_path: Path, parallelism: int) -> None:
+    env = embedded_environment(parallelism=parallelism)
+    for name in ("a", "b"):
+        env.from_collection([name]).sink_to(FileSink(tmp_path))
+    env.execute()
+    assert sorted(part.read_text() for part in parts(tmp_path)) == ["a\n", "b\n"]
+
+
+def test_a_sink_leaves_the_hidden_files_of_another_one_in_its_folder(tmp_path: Path) -> None:
+    begun = tmp_path / ".part-01234567-other-0.txt.inprogress.0-0"
+    begun.write_text("of a sink that has not failed\n")
+    own = tmp_path / ".part-01234567-op-0.txt.inprogress.0-0"
+    own.write_text("of an attempt that has\n")
+    context = operator_context()
+    again = replace(context, task=replace(context.task, attempt_id=context.task.attempt_id._replace(attempt=1)))
+    FileSink(tmp_path).create_writer(again).close()
+    assert list(tmp_path.iterdir()) == [begun]
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda path: FileSink(path, CsvFormat(delimiter=";;")), "delimiter is one character"),
+    (lambda path: FileSink(path, ParquetFormat(compression="zip")), "compression is one of none, snappy"),
+    (lambda path: FileSink(path, ParquetFormat(schema=Types.LONG())), "schema is a pyarrow schema"),
+    (lambda path: FileSink(path, buckets=cast("Any", "city")), "buckets= takes a BucketAssigner"),
+    (lambda path: FileSink(path, rolling=cast("Any", 1000)), "rolling= takes a RollingPolicy")])
+def test_a_sink_of_wrong_options_is_refused_when_it_is_made(tmp_path: Path, make: Any, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        make(tmp_path)
+
+
+@pytest.mark.parametrize(("columns", "record"), [(["zz"], {"a": 1, "b": 2}), (["a"], (1, 2)), (["a", "b", "c"], (1, 2)), (["x", "y", "z"], {"a": 1})])
+def test_a_record_that_does_not_fit_the_header_is_refused(tmp_path: Path, columns: list[str], record: Any) -> None:
+    with pytest.raises(ProgramError, match=r"has 2 fields, and the file's header|are not among the columns"):
+        write(FileSink(tmp_path, CsvFormat(columns=columns)), RowBatch([record]))

@@ -23,6 +23,7 @@ from flinkpy.datastream import (
     StreamExecutionEnvironment,
 )
 from flinkpy.datastream.env.submission import stream_graph
+from flinkpy.datastream.formats.json import JsonRowDeserializationSchema
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 from flinkpy.datastream.window import CountTrigger, GlobalWindows, TimeWindow, TumblingEventTimeWindows
 from flinkpy.graph.hashes import operator_ids
@@ -243,3 +244,14 @@ def test_a_dead_letter_has_the_text_of_the_error_as_it_is(text: str) -> None:
 
     _, letters = run(embedded_environment().from_collection([1]).map(fail).on_error(ErrorPolicy.divert(FAILED)))
     assert (letters[0].exception, letters[0].message) == ("ValueError", text)
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_a_message_that_cannot_be_decoded_is_diverted(mode: RuntimeExecutionMode) -> None:
+    read = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    env = embedded_environment().set_runtime_mode(mode)
+    decoded = env.from_collection([b'{"n": 1}', b'{"n": "x"}', b"{"]).map(read.deserialize, read.get_produced_type()).on_error(DIVERT)
+    kept, letters = run(decoded)
+    assert [row.n for row in kept] == [1]
+    assert [(letter.record, letter.exception) for letter in letters] == [(b'{"n": "x"}', "MalformedMessageError"), (b"{", "MalformedMessageError")]
+    assert letters[0].message.startswith("the message cannot be decoded: field 'n': 'x' (str) is no value of Types.LONG()")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import pickle
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.aggregate_plan import plan_aggregates
-from flinkpy.common import Time, Types, WatermarkStrategy
+from flinkpy.common import Row, Time, Types, WatermarkStrategy
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import DataStream, OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -305,6 +306,23 @@ def test_polars_frames_come_and_go() -> None:
     assert pa.table(stream).num_rows == 3
 
 
+@pytest.mark.parametrize("column", [
+    pl.Series(["x", None, "y", "x"], dtype=pl.Categorical), pl.Series(["x", None, "y", "x"], dtype=pl.Enum(["y", "x"])),
+    pl.Series([["x"], None, [], ["x", None]]), pl.Series([{"a": "x"}, None, {"a": None}, {"a": "x"}])],
+    ids=["categories", "enum", "lists", "structs"])
+def test_text_of_polars_in_other_types_is_text_like_any_other(tmp_path: Path, column: pl.Series) -> None:
+    values = column.to_list()
+    stream = environment().from_polars(pl.DataFrame({"v": column, "i": [0, 1, 2, 3]}))
+    assert stream.filter(col("i") >= 2).to_arrow().column("v").to_pylist() == values[2:]
+    assert [None if row.v is None else row.v.as_dict() if isinstance(row.v, Row) else row.v for row in stream.take(4)] == values
+    stream.write_parquet(tmp_path)
+    stream.get_execution_environment().execute()
+    assert environment().from_parquet(str(tmp_path)).to_arrow().column("v").to_pylist() == values
+    if not column.dtype.is_nested():
+        upper = stream.filter(col("v") == "x").select(col("v").upper_case.alias("v"), "i").to_arrow()
+        assert upper.to_pylist() == [{"v": "X", "i": 0}, {"v": "X", "i": 3}]
+
+
 def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
     env = environment()
     stream = env.from_arrow(pa.table(SALES))
@@ -340,6 +358,9 @@ def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
     (lambda s: s.union(s, fill_missing=True), "by_name=True"), (lambda s: s.union(unknown(s), by_name=True), "needs to know the columns"),
     (lambda s: s.union(s.with_column("day", lit("x")), by_name=True), "same types"),
     (lambda s: s.get_execution_environment().from_polars(pl.LazyFrame()), r"collect\(\)"),
+    (lambda s: s.get_execution_environment().from_collection(pl.DataFrame({"a": [1]})), r"call from_polars\(\)"),
+    (lambda s: s.get_execution_environment().from_arrow(pa.table([[1], [2]], names=["a", "a"])), "two columns are called 'a'"),
+    (lambda s: s.union(s.select("amount")), "by_name=True"),
     (lambda s: s.get_execution_environment().from_polars([1]), "polars.DataFrame"),
 ])
 def test_what_cannot_be_meant_is_refused_while_the_program_is_built(make: Callable[[Any], Any], message: str) -> None:
@@ -382,3 +403,23 @@ def test_a_limited_job_with_checkpoints_ends() -> None:
     env = environment()
     env.enable_checkpointing(10)
     assert len(list(env.generate(lambda index: index, rate=2000).limit(100).execute_and_collect())) == 100
+
+
+def test_map_batches_may_return_a_frame_of_polars() -> None:
+    stream = environment().from_arrow(pa.table({"a": [1, 2, 3]}))
+    shown = stream.map_batches(lambda batch: pl.DataFrame(batch).filter(pl.col("a") > 1).with_columns(b=pl.lit("x")))
+    assert shown.filter(col("b") == "x").to_arrow().to_pylist() == [{"a": 2, "b": "x"}, {"a": 3, "b": "x"}]
+
+
+@pytest.mark.parametrize(("expression", "advice"), [
+    (lambda: 1 < col("a") < 3, "between"), (lambda: col("a") in [1], "in_"), (lambda: max(col("a"), col("b")), "greatest")])
+def test_python_that_asks_an_expression_for_its_truth_is_told_the_method(expression: Callable[[], Any], advice: str) -> None:
+    with pytest.raises(ProgramError, match=advice):
+        expression()
+
+
+def test_a_date_that_is_compared_with_a_timestamp_is_told_the_cast() -> None:
+    stream = environment().from_arrow(pa.table({"at": [datetime.datetime(2024, 5, 1, 12)]}))
+    with pytest.raises(ProgramError, match=r"cast the date to DataTypes\.TIMESTAMP\(\), or take the timestamp's \.to_date"):
+        stream.filter(col("at") > datetime.date(2024, 5, 1))
+    assert stream.filter(col("at").to_date == datetime.date(2024, 5, 1)).to_arrow().num_rows == 1

@@ -158,7 +158,9 @@ def common_type(types: Types) -> Any:
     try:
         return common_number(known)
     except TypeError:
-        raise TypeError("they are of different kinds") from None
+        has_dates = any(map(pa.types.is_date, known)) and any(map(pa.types.is_timestamp, known))
+        raise TypeError("they are of different kinds" + ("; cast the date to DataTypes.TIMESTAMP(), or take the timestamp's .to_date"
+                                                         if has_dates else "")) from None
 
 
 def with_casts(kernel: Kernel, types: Types, wanted: Any) -> Kernel:

@@ -64,14 +64,24 @@ _PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
 
 
 def without_views(data: Any) -> Any:
-    """The table or record batch without string and binary views and without run-end encoding. Arrow has few kernels
-    for these, and cannot even take rows from them."""
+    """The table or record batch without string and binary views, wherever they are in a column, and without run-end
+    encoding. Arrow has few kernels for these, and cannot even take rows from them."""
     for at, field in enumerate(data.schema):
         if pa.types.is_run_end_encoded(field.type):
             data = data.set_column(at, field.with_type(field.type.value_type), _decoded(data.column(at)))
-    fields = [field.with_type(_PLAIN[str(field.type)]) if str(field.type) in _PLAIN else field for field in data.schema]
-    schema = pa.schema(fields, data.schema.metadata)
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in data.schema], data.schema.metadata)
     return data if schema.equals(data.schema) else data.cast(schema)
+
+
+def _without_views(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    for is_list, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_list(kind):
+            return list_of(kind.value_field.with_type(_without_views(kind.value_type)))
+    return _PLAIN.get(str(kind), kind)
 
 
 def _decoded(column: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.partition_folders import PartitionFolders
-from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files
+from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, find_files
 from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.connectors.files.watched_files import FileWatcher
@@ -121,14 +121,23 @@ class ColumnFileSource(Source[RowsSplit]):
 
     def __init__(self, paths: PathArgument, columns: list[str] | None, schema: pa.Schema | None, batch_rows: int,
                  watch_interval_ms: int | None = None) -> None:
-        if batch_rows < 1:
-            raise ProgramError(f"batch_rows {batch_rows} is less than 1")
+        if not isinstance(batch_rows, int) or batch_rows < 1:
+            raise ProgramError(f"batch_rows= takes a number of rows from 1 on, this is {batch_rows!r:.80}")
         if isinstance(columns, str) or (columns is not None and not columns):
             raise ProgramError(f"columns= takes a list of names, at least one; this is {columns!r}")
         import pyarrow as pa
 
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise ProgramError(f'schema= takes a pyarrow schema, such as pa.schema([("n", pa.int64())]); this is {schema!r:.80}')
         self._paths, self._wanted, self._watch_interval_ms = paths, columns, watch_interval_ms
-        self._files = self._look() if watch_interval_ms is not None and schema is not None else find_files(paths)
+        try:
+            self._files = find_files(paths)
+        except NoFilesError as error:
+            if watch_interval_ms is None:
+                raise
+            if schema is None:
+                raise ProgramError(f"{error} yet; give schema=, as there is no file that shows the columns") from None
+            self._files = []
         self._batch_rows = batch_rows
         self._full_schema = schema if schema is not None else self._shown_schema()  # the columns of the files
         self._is_shown = schema is None
@@ -165,7 +174,7 @@ class ColumnFileSource(Source[RowsSplit]):
         return Boundedness.BOUNDED if self._watch_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def _look(self) -> list[FileInfo]:
-        """The files there are now; maybe none yet."""
+        """The files there are now; maybe none."""
         try:
             return find_files(self._paths)
         except ProgramError:
@@ -259,7 +268,7 @@ class ColumnFileSource(Source[RowsSplit]):
                 yield read if self._in_files is self._schema else self._with_folders(read, split.file, item.num_rows)
         except (pa.ArrowException, OSError) as error:
             kind = type(self).__name__.removesuffix("Source")
-            raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file)}") from error
+            raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file, str(error))}") from error
 
     def _may_match(self, file: FileInfo) -> bool:
         """Whether the values in the names of the file's folders may pass the filter."""
@@ -269,8 +278,14 @@ class ColumnFileSource(Source[RowsSplit]):
         values = self._folders.scalars(file.path)
         return may_be_true(self._filter, {name: ValueRange.of_one(values[name].as_py()) for name in in_folders})
 
-    def _advice(self, file: FileInfo) -> str:
-        return "; the types are those of the first file, give schema= for others" if self._is_shown and file != self._files[0] else ""
+    def _advice(self, file: FileInfo, why: str) -> str:
+        """What to change if a value is not of the type that was found for its column."""
+        if not self._is_shown or "schema=" in why:
+            return ""
+        if self._files and file != self._files[0]:
+            return "; the types are those of the first file, give schema= for others"
+        is_of_type = any(sign in why for sign in ("conversion error", "convert", "changed from"))
+        return "; the types are those of the first lines, give schema= for others" if is_of_type else ""
 
     def _with_nulls(self, batch: Any) -> Any:
         """The columns that a file has, and nulls for those that it does not have."""

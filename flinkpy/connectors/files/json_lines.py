@@ -122,9 +122,19 @@ def _read(block: bytes, schema: Any, others: str = "error") -> Any:
     except pa.ArrowInvalid as error:
         if schema is None or "unexpected field" not in str(error):
             raise
-        found = json.read_json(pa.BufferReader(block), read_options=read_options).schema.names
-        extra = ", ".join(repr(name) for name in found if name not in schema.names) or "inside an object"
-        raise pa.ArrowInvalid(f"field {extra} is not in the schema (from the first lines: {', '.join(schema.names)}); give schema=") from error
+        found = json.read_json(pa.BufferReader(block), read_options=read_options).schema
+        extra = ", ".join(map(repr, _names_beyond(found, schema))) or "inside an object"
+        raise pa.ArrowInvalid(f"field {extra} is not in the schema ({', '.join(schema.names)})") from error
+
+
+def _names_beyond(fields: Any, known: Any, path: str = "") -> Iterator[str]:
+    """The names of those fields, also within structs, that are not known."""
+    for field in fields:
+        at = known.get_field_index(field.name)
+        if at < 0:
+            yield path + field.name
+        elif pa.types.is_struct(field.type) and pa.types.is_struct(known.field(at).type):
+            yield from _names_beyond(field.type, known.field(at).type, f"{path}{field.name}.")
 
 
 def _is_of_time(kind: Any) -> bool:

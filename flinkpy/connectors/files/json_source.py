@@ -39,6 +39,8 @@ class JsonLinesSource(ColumnFileSource):
         split_bytes: int = DEFAULT_SPLIT_BYTES, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnError = "fail",
         watch_interval_ms: int | None = None,
     ) -> None:
+        if not isinstance(split_bytes, int) or split_bytes < 1:
+            raise ProgramError(f"split_bytes= takes a number of bytes from 1 on, this is {split_bytes!r:.80}")
         self._split_bytes, self._infer_all, self._ignores_extra = split_bytes, infer_all, ignore_extra_fields
         self._on_error = check_on_error(on_error)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
@@ -51,7 +53,7 @@ class JsonLinesSource(ColumnFileSource):
         shown = [(file.path, schema) for file in self._files for schema in self._shown_schemas(file)]
         if not shown:
             raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
-        return merged_schema(shown, ProgramError, self._wanted)
+        return merged_schema(shown, ProgramError, self._wanted, integers_are_floats=True)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
         for schema in self._shown_schemas(file):
@@ -69,10 +71,18 @@ class JsonLinesSource(ColumnFileSource):
                     yield shown_schema(found[1])
                 else:
                     yield from (each for each in read_around(found[1], _ENDS.all, shown_schema) if not isinstance(each, Refused))
-        except pa.ArrowException as error:
-            raise ProgramError(f"cannot read {file.path} as JsonLines: {error}") from error
+        except (pa.ArrowException, OSError) as error:
+            advice = "; give schema= with one type for it" if "changed from" in str(error) else ""
+            raise ProgramError(f"cannot read {file.path} as JsonLines: {error}{advice}") from error
         finally:
             blocks.close()
+
+    def _advice(self, file: FileInfo, why: str) -> str:
+        if "is not in the schema" not in why:
+            return super()._advice(file, why)
+        if not self._is_shown:
+            return "; with ignore_extra_fields=True such fields are left out"
+        return "; the schema is that of the first lines, give schema=" + ("" if self._infer_all else " or infer_all=True")
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
         size = max(64 << 10, min(self._split_bytes, -(-file.size // parallelism)))

@@ -14,10 +14,14 @@ _TEXTS = (pa.string(), pa.large_string())
 _BYTES = (pa.binary(), pa.large_binary())
 
 
-def merged_schema(schemas: Iterable[tuple[str, Any]], refuse: Callable[[str], Exception], wanted: Collection[str] | None = None) -> Any:
+def merged_schema(
+    schemas: Iterable[tuple[str, Any]], refuse: Callable[[str], Exception], wanted: Collection[str] | None = None, *,
+    integers_are_floats: bool = False,
+) -> Any:
     """The columns of all files (path and schema), in the order in which they first appear. Smaller integers and floats
-    become larger ones; structs have the fields of all. Raises ``refuse(sentence)`` for types of a ``wanted`` column
-    (None: of any) that do not go together, with the paths of both files."""
+    become larger ones; structs have the fields of all. ``integers_are_floats`` is for JSON, see :func:`common_type`.
+    Raises ``refuse(sentence)`` for types of a ``wanted`` column (None: of any) that do not go together, with the paths of
+    both files."""
     merged: dict[str, Any] = {}
     first: dict[str, str] = {}
     for path, schema in schemas:
@@ -27,7 +31,7 @@ def merged_schema(schemas: Iterable[tuple[str, Any]], refuse: Callable[[str], Ex
                 merged.setdefault(field.name, field)
                 first.setdefault(field.name, path)
                 continue
-            kind = common_type(known.type, field.type)
+            kind = common_type(known.type, field.type, integers_are_floats)
             if kind is None and wanted is not None and field.name not in wanted:
                 continue
             if kind is None:
@@ -39,8 +43,9 @@ def merged_schema(schemas: Iterable[tuple[str, Any]], refuse: Callable[[str], Ex
     return pa.schema(list(merged.values()))
 
 
-def common_type(one: Any, other: Any) -> Any:
-    """The type that takes all values of both without a change; None if there is none.
+def common_type(one: Any, other: Any, integers_are_floats: bool = False) -> Any:
+    """The type that takes all values of both without a change; None if there is none. With ``integers_are_floats`` 64-bit integers and floats
+    become floats; whoever reads them refuses an integer that no float equals.
 
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.int64(), pa.float64())
     (DataType(int64), None)
@@ -60,9 +65,11 @@ def common_type(one: Any, other: Any) -> Any:
         return pa.decimal128(precision, scale) if precision <= 38 else None
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and one.tz == other.tz:
         return max(one, other, key=lambda kind: ("s", "ms", "us", "ns").index(kind.unit))
+    if integers_are_floats and {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
     if pa.types.is_dictionary(one) or pa.types.is_dictionary(other):
         return common_type(*(kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other)))
-    return _common_nested(one, other)
+    return _common_nested(one, other, integers_are_floats)
 
 
 def _signed_for_both(one: Any, other: Any) -> Any:
@@ -70,16 +77,16 @@ def _signed_for_both(one: Any, other: Any) -> Any:
     return _SIGNED[max(_SIGNED.index(signed), _UNSIGNED.index(unsigned) + 1)]
 
 
-def _common_nested(one: Any, other: Any) -> Any:
+def _common_nested(one: Any, other: Any, integers_are_floats: bool) -> Any:
     if pa.types.is_list(one) and pa.types.is_list(other):
-        kind = common_type(one.value_type, other.value_type)
+        kind = common_type(one.value_type, other.value_type, integers_are_floats)
         return None if kind is None else pa.list_(one.value_field.with_type(kind))
     if not (pa.types.is_struct(one) and pa.types.is_struct(other)):
         return None
     fields = {field.name: field for field in one}
     for field in other:
         known = fields.get(field.name)
-        kind = field.type if known is None else common_type(known.type, field.type)
+        kind = field.type if known is None else common_type(known.type, field.type, integers_are_floats)
         if kind is None:
             return None
         fields[field.name] = field if known is None else known.with_type(kind)

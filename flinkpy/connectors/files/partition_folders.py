@@ -80,13 +80,21 @@ class PartitionFolders:
 
 
 def folder_of(fields: dict[str, Any]) -> str:
-    """The folder for a record with these values.
+    """The folder for a record with these values. Raises ProgramError for bytes and nested values, which no name can show.
 
-    >>> folder_of({"city": "Oslo/Fornebu", "year": None})
-    'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__'
+    >>> folder_of({"city": "Oslo/Fornebu", "year": None, "open": True})
+    'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__/open=true'
     """
-    texts = {name: NOTHING if value is None or value == "" else quote(str(value), safe=" ") for name, value in fields.items()}
+    texts = {name: _text_of(name, value) for name, value in fields.items()}
     return "/".join(f"{quote(name, safe=' ')}={text}" for name, text in texts.items())
+
+
+def _text_of(name: str, value: Any) -> str:
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, (bytes, bytearray, list, tuple, dict)):
+        raise ProgramError(f"partitions by {name!r}: {value!r:.80} cannot be the name of a folder; make it a number, text or a date")
+    return quote(str(value).lower() if isinstance(value, bool) else str(value), safe=" ")
 
 
 def _root(path: str) -> str:

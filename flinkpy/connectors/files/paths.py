@@ -24,6 +24,10 @@ SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": 
 _FILE_URI, _HIDDEN = "file:///", (".", "_")
 
 
+class NoFilesError(ProgramError):
+    """The folder or pattern has no files; they may still come."""
+
+
 @dataclass(frozen=True)
 class FileInfo:
     """A file and its length in bytes. ``store`` is the URL of its file system, with options; "": the local disk."""
@@ -61,10 +65,11 @@ def _find(path: str) -> list[FileInfo]:
         return _find_remote(path)
     matches = [path] if os.path.exists(path) else _matches(path)
     if not matches:
-        raise ProgramError(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
+        error = NoFilesError if fixed_part(path) != path.rstrip("/") else ProgramError
+        raise error(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
     found = [info for match in matches for info in _walk(match)]
     if not found:
-        raise ProgramError(f"no files in {path}")
+        raise NoFilesError(f"no files in {path}")
     return list(dict.fromkeys(found))  # ``folder/**`` matches a file and also every folder that contains it
 
 
@@ -102,7 +107,7 @@ def _find_remote(url: str) -> list[FileInfo]:
     files = [one for one in infos if one.type is fs.FileType.File and (takes_hidden or not _is_hidden(one.path[len(start):] or one.base_name))]
     found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]
     if not found:
-        raise ProgramError(f"no such file or directory: {shown(store)}{within}")
+        raise NoFilesError(f"no such file or directory: {shown(store)}{within}")
     return sorted(found, key=lambda one: one.path)
 
 

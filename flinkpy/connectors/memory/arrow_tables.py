@@ -29,6 +29,9 @@ class ArrowSource(InMemorySource):
         from flinkpy.columns.values.conversion import without_views
 
         table = without_views(_table_of(data))
+        doubled = [name for name in table.column_names if table.column_names.count(name) > 1]
+        if doubled:
+            raise ProgramError(f"two columns are called {doubled[0]!r}; give them different names")
         super().__init__(Pieces([table], [table.num_rows]))
         self._schema, self.batch_rows = table.schema, batch_rows
 

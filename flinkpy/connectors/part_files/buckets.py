@@ -103,6 +103,8 @@ class ByColumns(BucketAssigner):
     def __init__(self, names: Sequence[str]) -> None:
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
             raise ProgramError(f"the columns of partitions are a list of names, at least one; this is {names!r:.80}")
+        if len(set(names)) < len(names):
+            raise ProgramError(f"a column stands twice in those of the partitions: {', '.join(names)}")
         self._names = list(names)
 
     def bucket_for(self, now_ms: int) -> None:
@@ -114,6 +116,7 @@ class ByColumns(BucketAssigner):
     def _columns_shared(self, data: Any) -> Iterator[tuple[str, Batch]]:
         self._check(data.schema.names)
         import numpy as np
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         from flinkpy.columns.values.conversion import python_values
@@ -121,7 +124,10 @@ class ByColumns(BucketAssigner):
         codes: Any = None
         keys: list[list[Any]] = []
         for name in self._names:
-            encoded = pc.dictionary_encode(data.column(name), null_encoding="encode")
+            column = data.column(name)
+            if pa.types.is_dictionary(column.type):  # Arrow would leave it as it is, and its nulls without a code
+                column = column.dictionary_decode()
+            encoded = pc.dictionary_encode(column, null_encoding="encode")
             keys.append(python_values(encoded.dictionary))
             indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             codes = indices if codes is None else codes * len(keys[-1]) + indices

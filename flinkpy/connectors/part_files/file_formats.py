@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 Compression = Literal["gzip", "bz2", "zstd", "lz4", "brotli"]
+_PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
 def compressed_suffix(compression: str | None) -> str:
@@ -134,6 +135,8 @@ class CsvFormat(FileFormat):
 
     def __init__(self, columns: Sequence[str] | None = None, delimiter: str = ",", header: bool = True, *, null_value: str = "",
                  encoding: str = "utf-8", quoting_style: Literal["needed", "all_valid"] = "needed", compression: Compression | None = None) -> None:
+        if not isinstance(delimiter, str) or len(delimiter) != 1:
+            raise ProgramError(f"CsvFormat: delimiter is one character, this is {delimiter!r:.80}")
         if not isinstance(null_value, str) or any(letter in null_value for letter in ('"', "\n", "\r", delimiter)):
             raise ProgramError(f"CsvFormat: null_value is text without quotes, line ends and delimiters, this is {null_value!r:.80}")
         if quoting_style not in ("needed", "all_valid"):
@@ -180,11 +183,16 @@ class _Fields:
     def of(self, value: Any) -> Sequence[Any]:
         record, names = plain(value), self._names
         if not isinstance(record, dict) or names is None or list(record) == names:
-            return fields_of(record)
+            fields = fields_of(record)
+            if names is not None and len(fields) != len(names):
+                raise ProgramError(f"{value!r:.100} has {len(fields)} fields, and the file's header {len(names)}: {', '.join(map(str, names))}")
+            return fields
         if record.keys() <= set(names) or (self._given and record.keys() >= set(names)):
             return [record.get(name) for name in names]
-        if self._given:
+        if self._given and len(record) == len(names):
             return list(record.values())
+        if self._given:
+            raise ProgramError(f"{value!r:.100} has fields that are not among the columns of CsvFormat(columns={names!r:.100})")
         raise ProgramError(f"{value!r:.100} has fields that the file's first record has not ({', '.join(map(str, names))}); "
                            "name all of them with CsvFormat(columns=[...])")
 
@@ -219,6 +227,12 @@ class ParquetFormat(FileFormat):
     suffix = ".parquet"
 
     def __init__(self, schema: pa.Schema | None = None, compression: str = "zstd") -> None:
+        import pyarrow as pa
+
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise ProgramError(f'ParquetFormat: schema is a pyarrow schema, such as pa.schema([("n", pa.int64())]); this is {schema!r:.80}')
+        if compression is not None and str(compression).lower() not in _PARQUET_CODECS:
+            raise ProgramError(f"ParquetFormat: compression is one of {', '.join(_PARQUET_CODECS)}; this is {compression!r:.80}")
         self._schema, self._compression = schema, compression
 
     @property

@@ -30,8 +30,10 @@ CHECK_INTERVAL_MS = 60_000
 
 
 class FileSink(Sink):
-    """Writes into the directory ``path``: ``part-<job>-<subtask>.txt``, so that runs never overwrite each other; further parts, where
-    ``rolling`` says so, end in ``-1``, ``-2`` and so on. ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, ``"avro"``, or a
+    """Writes into the directory ``path``: ``part-<job>-<sink>-<subtask>.txt``, so that neither runs nor several sinks of a job overwrite each
+    other. Further parts, where ``rolling`` says so, end in ``-1``, ``-2`` and so on.
+
+    ``format`` is ``"text"``, ``"csv"``, ``"json"`` (lines), ``"parquet"``, ``"avro"``, or a
     FileFormat with options of its own. ``buckets`` says which folder a record goes to; ``partition_by`` names columns: there is a folder for
     each of their values, such as ``city=Oslo``. Subtasks that got no record write no file. ``path`` may be a URL of an object store, such as ``s3://bucket/folder``.
 
@@ -66,6 +68,10 @@ class FileSink(Sink):
                 raise ProgramError("a file sink takes either partition_by= or buckets=")
             buckets = ByColumns(partition_by)
         self._buckets = BucketAssigner.base_path_bucket_assigner() if buckets is None else buckets
+        if not isinstance(self._buckets, BucketAssigner):
+            raise ProgramError(f"buckets= takes a BucketAssigner, such as BucketAssigner.by_columns(...); this is {buckets!r:.80}")
+        if not isinstance(rolling, RollingPolicy):
+            raise ProgramError(f"rolling= takes a RollingPolicy, such as RollingPolicy.on_checkpoint_rolling_policy(); this is {rolling!r:.80}")
         self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
 
     def of_type(self, type_info: TypeInformation | None) -> FileSink:
@@ -96,7 +102,7 @@ class FileSink(Sink):
 
     def _names(self, context: OperatorContext, restored: bool) -> PartNames:
         self._storage.make_folder(self._path)
-        return PartNames.of_task(self._path, self._prefix, self._suffix, context.task, restored)
+        return PartNames.of_task(self._path, self._prefix, self._suffix, context.task, context.operator_id, restored)
 
     def _writer_of(self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None) -> FileWriter:
         return FileWriter(self._format, self._storage, self._buckets, self._rolling, self._compact, names, context.timers, self._check_interval_ms,

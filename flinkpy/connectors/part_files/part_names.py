@@ -13,6 +13,7 @@ import secrets
 from dataclasses import dataclass
 
 from flinkpy.connectors.part_files.part_storage import PartStorage
+from flinkpy.core.ids import OperatorId
 from flinkpy.operators.context import TaskInfo
 
 
@@ -26,18 +27,19 @@ class PartFile:
 
 
 class PartNames:
-    """The names of one attempt's files. ``piece`` makes them differ from those of all other attempts."""
+    """The names of one attempt's files. ``piece`` makes them differ from those of all other attempts, ``operator`` from
+    those of another sink that writes into the same folder."""
 
-    def __init__(self, path: str, prefix: str, suffix: str, task: TaskInfo, piece: str) -> None:
+    def __init__(self, path: str, prefix: str, suffix: str, task: TaskInfo, operator: OperatorId, piece: str) -> None:
         self._path, self._suffix, self._task = path, suffix, task
-        self._job_stem = f"{prefix}-{task.attempt_id.job_id:.8}-"
-        self._stem = f"{self._job_stem}{task.subtask_index}{piece}"
+        self._sink_stem = f"{prefix}-{task.attempt_id.job_id:.8}-{operator:.6}-"
+        self._stem = f"{self._sink_stem}{task.subtask_index}{piece}"
         self.checkpoint_id = 0  # the last one, for files that are begun now
 
     @staticmethod
-    def of_task(path: str, prefix: str, suffix: str, task: TaskInfo, restored: bool) -> PartNames:
+    def of_task(path: str, prefix: str, suffix: str, task: TaskInfo, operator: OperatorId, restored: bool) -> PartNames:
         """A restored attempt may follow others whose files are seen already: its names get a random piece."""
-        return PartNames(path, prefix, suffix, task, f"-r{secrets.token_hex(4)}" if restored else "")
+        return PartNames(path, prefix, suffix, task, operator, f"-r{secrets.token_hex(4)}" if restored else "")
 
     def part(self, bucket: str, number: int) -> PartFile:
         """The names of that part."""
@@ -56,12 +58,12 @@ class PartNames:
         return f".{name}.inprogress.{self._task.attempt_id.attempt}-{self.checkpoint_id}"
 
     def clear_leftovers(self, storage: PartStorage, restored_checkpoint: int | None) -> None:
-        """Removes hidden files of this job that nobody will commit. None: no checkpoint was restored, so all of them.
+        """Removes hidden files of this job's sink that nobody will commit. None: no checkpoint was restored, so all of them.
 
         Subtasks share the files among them: each takes its own, and those of subtasks that there are no more. Those of later attempts stay: the order
         to start this one may have come late, when nobody waits for it any more.
         """
-        stem = re.escape(self._job_stem)
+        stem = re.escape(self._sink_stem)
         hidden = re.compile(rf"\.(?:compacted-)?{stem}(\d+)(?!\d).*\.inprogress\.(\d+)-(\d+)", re.DOTALL)
         for path in storage.below(self._path):
             found = hidden.fullmatch(os.path.basename(path))

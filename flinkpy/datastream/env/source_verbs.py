@@ -261,6 +261,8 @@ def _of_source(on_error: OnError | ErrorPolicy) -> OnError:
 
 
 def _interval(given: Duration | timedelta | int | None) -> int | None:
+    if isinstance(given, str):
+        raise ProgramError(f"watch_interval= takes a Duration, a timedelta or milliseconds, this is {given!r:.80}")
     milliseconds = None if given is None else to_milliseconds(given)
     if milliseconds is not None and milliseconds < 1:
         raise ProgramError(f"watch_interval= takes a duration above 0, this is {given!r}")
@@ -272,8 +274,9 @@ def _source_of_columns(collection: Any) -> str | None:
     from flinkpy.connectors.memory.arrow_tables import is_arrow_stream
 
     package = type(collection).__module__.partition(".")[0]
-    if type(collection).__name__ == "DataFrame" and package in ("pandas", "pyspark"):
-        return {"pandas": "from_pandas()", "pyspark": "from_spark()"}[package]
+    calls = {"pandas": "from_pandas()", "pyspark": "from_spark()", "polars": "from_polars()"}
+    if type(collection).__name__ == "DataFrame" and package in calls:
+        return calls[package]
     return "from_arrow()" if is_arrow_stream(collection) else None
 
 

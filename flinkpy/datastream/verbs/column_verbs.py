@@ -82,7 +82,7 @@ def common_columns(schemas: Iterable[Any], call: str) -> Any:
     for other in others:
         if common.names != other.names:
             raise refuse(f"{call} needs streams of the same columns, these have {', '.join(common.names)} and {', '.join(other.names)}; "
-                         "bring them into line with select(...)")
+                         f"bring them into line with select(...){' or union(..., by_name=True)' if call == 'union()' else ''}")
         for index, (one, two) in enumerate(zip(common, other)):
             if one.equals(two):
                 continue

@@ -220,6 +220,8 @@ def as_record_batch(result: Any) -> Any:
         return one_batch(result)
     if type(result).__module__.partition(".")[0] == "pandas" and hasattr(result, "columns"):
         return pa.RecordBatch.from_pandas(result, preserve_index=False)
+    if hasattr(result, "__arrow_c_stream__"):  # a frame of Polars
+        return one_batch(pa.table(result))
     raise TypeError("a batch function must return a RecordBatch, a Table, a DataFrame, a dict of columns or None; "
                     f"this one returned a {type(result).__name__}")
 

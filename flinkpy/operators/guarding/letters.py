@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from flinkpy.common.error_policy import DeadLetter, ErrorPolicy
-from flinkpy.core.errors import FlinkpyError, UserCodeError
+from flinkpy.core.errors import UserCodeError
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.functions import RuntimeContext
-from flinkpy.operators.user_errors import user_code_error
+from flinkpy.operators.user_errors import is_of_function, user_code_error
 
 DIVERTED = "numRecordsDiverted"
 
@@ -49,4 +49,4 @@ class Letters:
 
 def is_users(error: Exception) -> bool:
     """Whether the error is one of the user's function, and not of the program or the engine."""
-    return isinstance(error, UserCodeError) or not isinstance(error, FlinkpyError)
+    return isinstance(error, UserCodeError) or is_of_function(error)

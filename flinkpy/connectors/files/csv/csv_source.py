@@ -62,7 +62,7 @@ class CsvSource(ColumnFileSource):
             with closing(_OpenCsv(file, self._options)) as opened:
                 block = next(opened.blocks, b"")
                 schema = CsvParser(self._options, opened.names, None).shown_schema(block, lenient=self._on_error != "fail")
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
         return self._of_text(schema, file)
 
@@ -135,6 +135,10 @@ class CsvSource(ColumnFileSource):
         absent = [name for name in self._in_files.names if name not in opened.names]
         if absent and opened.names:
             raise pa_invalid(f"no column {', '.join(map(repr, absent))}; there are {', '.join(opened.names)}")
+        if self._is_shown and self._wanted is None:
+            added = [name for name in opened.names if name not in self._full_schema.names]
+            if added:
+                raise pa_invalid(f"the first file has no column {', '.join(map(repr, added))}; give schema=, or columns= with those to read")
 
 
 def pa_invalid(message: str) -> Exception:
@@ -178,7 +182,7 @@ class _OpenCsv:
             end = start + options.ends.first(first[start:])
             record, start = first[start:end], end
             if record.strip(b"\r\n") and not (options.comment is not None and record.startswith(options.comment.encode())):
-                names = CsvParser(options, (), None).texts(record)
+                names = CsvParser(options, (), None).texts(record if record.endswith((b"\n", b"\r")) else record + b"\n")
                 self.names = self.names or [name or "" for name in names]
                 break
         return start

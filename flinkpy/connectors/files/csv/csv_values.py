@@ -43,12 +43,20 @@ class CsvParser:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
         if self._reading is None:
             self._reading = self._arrow_options(self._names, self._read_as, self._wanted, _WHOLE_BLOCK)
-        read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
+        try:
+            read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(self._told(str(error))) from error
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
             as_texts = self._parse(block, self._names, pa.schema([(name, pa.string()) for name in large]), list(large))
             for name in large:
                 refuse_rounded(as_texts.column(name), name)
         return pa.Table.from_batches([self._as_declared(batch) for batch in read.to_batches()]) if self._is_read_otherwise else read
+
+    def _told(self, why: str) -> str:
+        """What Arrow says, with the column's name in place of its number."""
+        why = re.sub(r"In CSV column #(\d+): (CSV conversion error)?", lambda found: f"column {self._names[int(found[1])]!r}: {found[2] or ''}", why)
+        return f"{why}; name the file's encoding with encoding=, such as 'latin-1'" if "invalid UTF8" in why else why
 
     def _as_declared(self, batch: Any) -> Any:
         """The batch with the types of the schema. Raises ArrowInvalid for a value that has none."""
