@@ -68,7 +68,7 @@ def refuse_rounded_numbers(block: bytes, read: Any) -> None:
 
 
 def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
-    """A broken line as a table of one row, with null for what is missing or not of its column's type."""
+    """A broken line as a record batch of one row, with null for what is missing or not of its column's type."""
     try:
         record = std_json.loads(line)
     except ValueError:
@@ -81,7 +81,7 @@ def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
         except pa.ArrowException:
             continue
         fields[name] = value
-    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode())
+    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode()).to_batches()[0]
 
 
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:

@@ -85,8 +85,13 @@ def folder_of(fields: dict[str, Any]) -> str:
     >>> folder_of({"city": "Oslo/Fornebu", "year": None})
     'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__'
     """
-    texts = {name: NOTHING if value is None or value == "" else quote(str(value), safe=" ") for name, value in fields.items()}
-    return "/".join(f"{quote(name, safe=' ')}={text}" for name, text in texts.items())
+    return "/".join(f"{_escaped(name)}={NOTHING if value is None or value == '' else _escaped(str(value))}" for name, value in fields.items())
+
+
+def _escaped(text: str) -> str:
+    """The text as a part of a folder's name that readers neither pass over nor take for null."""
+    found = quote(text, safe=" ")
+    return f"%{ord(text[0]):02X}{found[1:]}" if found.startswith(".") or found == NOTHING else found
 
 
 def _root(path: str) -> str:

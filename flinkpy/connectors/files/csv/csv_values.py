@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class CsvParser:
     def read(self, block: bytes) -> Any:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
         if self._reading is None:
-            self._reading = self._arrow_options(self._names, self._read_as, self._wanted, _WHOLE_BLOCK)
+            self._reading = self._arrow_options(self._names, self._read_as, self._wanted)
         read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
             as_texts = self._parse(block, self._names, pa.schema([(name, pa.string()) for name in large]), list(large))
@@ -95,30 +95,17 @@ class CsvParser:
                options: dict[str, Any] | None = None, *, lenient: bool = False) -> Any:
         if self._comment is not None:
             block = self._without_comments(block)
+        if not (lenient or self._options.newlines_in_values or self._options.quotes.are_within_lines(block)):
+            raise pa.ArrowInvalid("a quoted field goes on behind the end of its line, which newlines_in_values=False rules out")
         if names is not None and not block.strip(b"\r\n"):
             fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
             return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
-        return csv.read_csv(pa.BufferReader(block), **(options or self._arrow_options(names, types, wanted, _WHOLE_BLOCK, lenient=lenient)))
+        return csv.read_csv(pa.BufferReader(block), **(options or self._arrow_options(names, types, wanted, lenient=lenient)))
 
-    def streamed(self, stream: Any, block_bytes: int) -> Iterator[Any]:
-        """The batches of a stream of records, by Arrow's own reader. It has no comments."""
-        if not self._names:
-            return
-        try:
-            reader = csv.open_csv(stream, **self._arrow_options(self._names, self._read_as, self._wanted, block_bytes))
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" in str(error):
-                return
-            raise
-        with reader:
-            for batch in reader:
-                yield self._as_declared(batch) if self._is_read_otherwise else batch
-
-    def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, block_bytes: int, *,
-                       lenient: bool = False) -> dict[str, Any]:
+    def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, *, lenient: bool = False) -> dict[str, Any]:
         options = self._options
         return {
-            "read_options": csv.ReadOptions(use_threads=False, block_size=block_bytes, column_names=names, autogenerate_column_names=names is None),
+            "read_options": csv.ReadOptions(use_threads=False, block_size=_WHOLE_BLOCK, column_names=names, autogenerate_column_names=names is None),
             "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False, newlines_in_values=True,
                                               invalid_row_handler=(lambda row: "skip") if lenient else None),
             "convert_options": csv.ConvertOptions(
@@ -132,4 +119,4 @@ class CsvParser:
             return self._comment.sub(b"", block)
         ends = self._options.ends.all(block).tolist()
         records = [block[start:end] for start, end in zip([0, *ends], ends)]
-        return b"".join([record for record in records if not self._comment.match(record)])
+        return b"".join([record for record in records if not self._options.is_comment(record)])
