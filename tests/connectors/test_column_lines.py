@@ -20,9 +20,13 @@ from tests.connectors.test_round_trips import MAPS, NESTED, PLAIN, UNSIGNED
 
 MARKS = st.text(st.sampled_from('a,;"\n\r\\\t\x00é\ufeff\u2028NA1 '), max_size=4)
 CODES = pa.dictionary(pa.int32(), pa.string())
+def items(pairs: dict[Any, Any]) -> list[Any]:
+    return list(pairs.items())
+
+
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
     **PLAIN, **NESTED, **MAPS, **UNSIGNED, "marks": (pa.string(), MARKS), "codes": (CODES, MARKS), "float16": (pa.float16(), st.floats(width=16)),
-    "maps by number": (pa.map_(pa.int64(), pa.float64()), st.dictionaries(st.integers(0, 3), st.floats(), max_size=2).map(lambda it: list(it.items()))),
+    "maps by number": (pa.map_(pa.int64(), pa.float64()), st.dictionaries(st.integers(0, 3), st.floats(), max_size=2).map(items)),
     "lists of bytes": (pa.list_(pa.binary()), st.lists(st.binary(max_size=3), max_size=2)),
 }
 FORMATS: list[FileFormat] = [

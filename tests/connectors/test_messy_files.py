@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,13 @@ LINE = st.one_of(
                      '"a\n\nb",none', "Oslo,99999999999999999999", '"a\nb",1,2', "\udcff,1"]))
 
 
+@lru_cache(maxsize=1000)
 def plainly(line: str) -> tuple[Any, ...] | None:
     """The row of a line; None if it is broken."""
-    read = by_arrow_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
-    return None if read is None else read
-
-
-def by_arrow_bytes(line: bytes) -> Any:
+    data = line.encode("utf-8", "surrogateescape") + b"\n"
     try:
         read = pyarrow.csv.read_csv(
-            pa.BufferReader(line), pyarrow.csv.ReadOptions(column_names=TYPES.names), pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pa.BufferReader(data), pyarrow.csv.ReadOptions(column_names=TYPES.names), pyarrow.csv.ParseOptions(newlines_in_values=True),
             pyarrow.csv.ConvertOptions(column_types=TYPES, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
     except pa.ArrowException:
         return None

@@ -163,5 +163,5 @@ def test_avro_files_of_others_are_read(tmp_path: Path) -> None:
         AvroSource(tmp_path / "none.avro")
     with (tmp_path / "union.avro").open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "R", "fields": [{"name": "u", "type": ["int", "string"]}]}, [{"u": 1}])
-    with pytest.raises(ProgramError, match="union.avro: a column has one type, and field 'u' is a union of several"):
+    with pytest.raises(ProgramError, match=r"union.avro: a column has one type, and field 'u' is a union of several"):
         AvroSource(tmp_path / "union.avro")

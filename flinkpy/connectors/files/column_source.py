@@ -210,7 +210,8 @@ class ColumnFileSource(Source[RowsSplit]):
     def create_enumerator(self, context: SplitEnumeratorContext[RowsSplit], checkpoint: Any = None) -> SplitEnumerator[RowsSplit]:
         if self._watch_interval_ms is not None:
             interval_s = self._watch_interval_ms / 1000
-            return FileWatcher(context, lambda: files_by_now(self._paths), lambda file: self._splits_of(file, context.parallelism), interval_s, checkpoint)
+            return FileWatcher(context, lambda: files_by_now(self._paths), lambda file: self._splits_of(file, context.parallelism),
+                               interval_s, checkpoint)
 
         def discover(parallelism: int) -> Iterator[RowsSplit]:
             return (split for file in self._files for split in self._splits_of(file, parallelism))

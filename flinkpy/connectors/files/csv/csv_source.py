@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit

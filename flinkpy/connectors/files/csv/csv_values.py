@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.formats.text_columns import as_text, changed, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
 
 _WHOLE_BLOCK = 1 << 30
 
@@ -61,6 +61,7 @@ class CsvParser:
 
     def texts(self, record: bytes) -> list[str | None]:
         """The fields of one record, however many there are."""
+        record += b"\n"  # without a line end, Arrow counts no fields
         count = self._parse(record, None, None, None).num_columns
         names = [f"f{at}" for at in range(count)]
         row = self._parse(record, names, pa.schema([(name, pa.string()) for name in names]), None)
@@ -100,7 +101,7 @@ class CsvParser:
         if names is not None and not block.strip(b"\r\n"):
             fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
             return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
-        return csv.read_csv(pa.BufferReader(block), **(options or self._arrow_options(names, types, wanted, lenient=lenient)))
+        return csv_table(block, **(options or self._arrow_options(names, types, wanted, lenient=lenient)))
 
     def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, *, lenient: bool = False) -> dict[str, Any]:
         options = self._options

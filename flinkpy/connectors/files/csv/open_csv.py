@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import pyarrow as pa
 
