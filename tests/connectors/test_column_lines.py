@@ -20,6 +20,8 @@ from tests.connectors.test_round_trips import MAPS, NESTED, PLAIN, UNSIGNED
 
 MARKS = st.text(st.sampled_from('a,;"\n\r\\\t\x00é\ufeff\u2028NA1 '), max_size=4)
 CODES = pa.dictionary(pa.int32(), pa.string())
+
+
 def items(pairs: dict[Any, Any]) -> list[Any]:
     return list(pairs.items())
 

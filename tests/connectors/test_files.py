@@ -191,6 +191,17 @@ def test_a_byte_order_mark_is_left_out_with_the_charset_that_says_so(tmp_path: P
     assert read_all(TextFileSource(tmp_path / "t.txt", charset="utf-8-sig")) == ["one", "two"]
 
 
+def test_a_mark_in_the_middle_of_a_file_is_text_wherever_a_block_begins(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes("\ufeffone\n\ufefftwo\n\ufeffthree\n".encode())
+    [split] = cut_file(find_files(tmp_path / "t.txt")[0], 1000)
+    for block in (1, 8, 1000):
+        reader, read = LineReader(split, "utf-8-sig", block), []
+        while (batch := reader.next_batch(10)) is not None:
+            read += batch.values  # type: ignore[union-attr]
+        reader.close()
+        assert read == ["one", "\ufefftwo", "\ufeffthree"]
+
+
 def test_the_position_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
     reader = LineReader(next(cut_file(find_files(tmp_path / "a.txt")[0], 100)), "utf-8")
@@ -337,6 +348,17 @@ def test_a_json_field_that_comes_later_is_an_error_that_names_it(tmp_path: Path)
         read_all(JsonLinesSource(tmp_path))
     schema = pa.schema([("n", pa.int64()), ("surprise", pa.bool_())])
     assert rows(JsonLinesSource(tmp_path, schema=schema)) == [(1, None), (1, True)]
+
+
+def test_json_lines_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes('\ufeff{"n": 1}\n{"n": 2}\n'.encode())
+    assert rows(JsonLinesSource(tmp_path / "t.jsonl")) == [(1,), (2,)]
+
+
+def test_a_csv_file_may_be_a_header_without_a_line_end(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b")
+    assert rows(CsvSource(tmp_path / "t.csv")) == []
+    assert CsvSource(tmp_path / "t.csv").schema.names == ["a", "b"]
 
 
 def test_an_empty_json_file_needs_a_schema(tmp_path: Path) -> None:
