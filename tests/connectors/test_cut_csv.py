@@ -55,13 +55,13 @@ def test_without_line_ends_in_fields_the_declaration_changes_nothing(tmp_path: P
     assert diverted(CsvSource(tmp_path / "t.csv", schema=TYPES, newlines_in_values=False)) == diverted(CsvSource(tmp_path / "t.csv", schema=TYPES))
 
 
-def test_a_line_end_in_quotes_breaks_the_lines_that_it_is_between(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text('city,price\nRome,1\n"Oslo\nNorway",2\nBergen,3\n')
-    source = CsvSource(tmp_path / "t.csv", schema=TYPES, newlines_in_values=False)
+def test_a_line_that_ends_within_quotes_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('city\nRome\n"Oslo\nNorway"\nBergen\n')
+    source = CsvSource(tmp_path / "t.csv", newlines_in_values=False)
     with pytest.raises(ProgramError, match=r"line 3: a quoted field goes on behind the end of its line, which newlines_in_values=False rules out"):
         read_all(source)
     read, broken = diverted(source)
-    assert read == [("Rome", 1), ('Norway"', 2), ("Bergen", 3)]
+    assert read == [("Rome",), ('Norway"',), ("Bergen",)]
     assert [each.line for each in broken] == [3]
 
 

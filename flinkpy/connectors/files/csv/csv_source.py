@@ -10,7 +10,7 @@ from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_options import CsvOptions, texts
 from flinkpy.connectors.files.csv.csv_values import CsvParser
-from flinkpy.connectors.files.csv.open_csv import Header, blocks_behind, is_utf8, open_utf8, read_header
+from flinkpy.connectors.files.csv.open_csv import SHOWN_BYTES, Header, blocks_behind, is_utf8, open_utf8, read_header
 from flinkpy.connectors.files.paths import FileInfo, PathArgument
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -57,7 +57,7 @@ class CsvSource(ColumnFileSource):
 
         try:
             header = read_header(file, self._options)
-            with closing(blocks_behind(header, file, self._options)) as blocks:
+            with closing(blocks_behind(header, file, self._options, block_bytes=SHOWN_BYTES)) as blocks:
                 _, block = next(blocks, (0, b""))
             schema = CsvParser(self._options, header.names, None).shown_schema(block, lenient=self._on_error != "fail")
         except pa.ArrowException as error:

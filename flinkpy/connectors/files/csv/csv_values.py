@@ -12,6 +12,7 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
+from flinkpy.connectors.files.csv.csv_records import lines_in
 from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
 
 _WHOLE_BLOCK = 1 << 30
@@ -44,11 +45,22 @@ class CsvParser:
         if self._reading is None:
             self._reading = self._arrow_options(self._names, self._read_as, self._wanted)
         read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
+        if not self._options.newlines_in_values:
+            self._refuse_line_ends_in_quotes(block, read.num_rows)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
             as_texts = self._parse(block, self._names, pa.schema([(name, pa.string()) for name in large]), list(large))
             for name in large:
                 refuse_rounded(as_texts.column(name), name)
         return pa.Table.from_batches([self._as_declared(batch) for batch in read.to_batches()]) if self._is_read_otherwise else read
+
+    def _refuse_line_ends_in_quotes(self, block: bytes, rows: int) -> None:
+        """Raises ArrowInvalid if a quoted field goes on behind its line. Then there are fewer rows than lines, or it is in the last line."""
+        last = block[block.rfind(b"\n", 0, len(block) - 1) + 1:]
+        quotes = self._options.quotes
+        if rows == lines_in(block) and quotes.are_within_lines(last):
+            return
+        if not quotes.are_within_lines(block if self._comment is None else self._without_comments(block)):
+            raise pa.ArrowInvalid("a quoted field goes on behind the end of its line, which newlines_in_values=False rules out")
 
     def _as_declared(self, batch: Any) -> Any:
         """The batch with the types of the schema. Raises ArrowInvalid for a value that has none."""
@@ -96,9 +108,7 @@ class CsvParser:
                options: dict[str, Any] | None = None, *, lenient: bool = False) -> Any:
         if self._comment is not None:
             block = self._without_comments(block)
-        if not (lenient or self._options.newlines_in_values or self._options.quotes.are_within_lines(block)):
-            raise pa.ArrowInvalid("a quoted field goes on behind the end of its line, which newlines_in_values=False rules out")
-        if names is not None and not block.strip(b"\r\n"):
+        if names is not None and (not block or (block.isspace() and not block.strip(b"\r\n"))):  # strip() would copy a block that is not empty
             fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
             return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
         return csv_table(block, **(options or self._arrow_options(names, types, wanted, lenient=lenient)))

@@ -16,7 +16,8 @@ from flinkpy.connectors.files.csv.csv_values import CsvParser
 from flinkpy.connectors.files.paths import FileInfo, open_binary
 from flinkpy.connectors.files.text_files import FileSplit, LineBlocks
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 512 << 10  # less is parsed at a higher cost, and more does not stay in the processor's cache
+SHOWN_BYTES = 1 << 20  # of the block that shows the types
 LONGEST_RECORD = 1 << 28
 _HEADER_BYTES = 64 << 10
 
@@ -61,17 +62,18 @@ def _behind_skipped(stream: IO[bytes], lines: int) -> tuple[int, bytes]:
 
 
 def blocks_behind(
-    header: Header, file: FileInfo, options: CsvOptions, part: FileSplit | None = None,
+    header: Header, file: FileInfo, options: CsvOptions, part: FileSplit | None = None, block_bytes: int | None = None,
 ) -> Generator[tuple[int, bytes], None, None]:
     """The records in blocks, each with its place in the file's UTF-8; of ``part`` those that begin in it."""
+    size = BLOCK_BYTES if block_bytes is None else block_bytes
     if part is None:
         place = header.end
         with closing(open_utf8(file, options.encoding, place)) as stream:
-            for block in RecordBlocks(stream, options.ends, BLOCK_BYTES, LONGEST_RECORD):
+            for block in RecordBlocks(stream, options.ends, size, LONGEST_RECORD):
                 yield place, block
                 place += len(block)
         return
-    with closing(LineBlocks(replace(part, offset=header.end) if part.start < header.end else part, BLOCK_BYTES)) as lines:
+    with closing(LineBlocks(replace(part, offset=header.end) if part.start < header.end else part, size)) as lines:
         while (found := lines.next()) is not None:
             yield found
 
