@@ -50,6 +50,7 @@ def diverted(source: Source[Any], parallelism: int = 1) -> tuple[list[tuple[Any,
 @PER_EXAMPLE
 @given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block=st.integers(1, 30), quote=st.sampled_from(['"', None]))
 @example('a"b,"c\n",d\n', 1, '"')
+@example('a,b\rc,d\n"e\nf",g\n', 8, '"')
 @example('"a""\n",""\n"",b', 1, '"')
 def test_blocks_of_any_size_give_the_records_that_arrow_finds_in_the_whole(
     tmp_path: Path, text: str, block: int, quote: str | None,

@@ -93,6 +93,11 @@ def lines_in(data: bytes) -> int:
     return data.count(b"\n") or data.count(b"\r")
 
 
+def line_feeds_in(data: bytes) -> int:
+    """How many there are, counted several times faster than ``bytes.count`` does."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _STARTS[0]))
+
+
 class RecordBlocks:
     """A stream of bytes in blocks of whole records. ``begun`` was read from it before."""
 

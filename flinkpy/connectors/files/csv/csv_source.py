@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks
@@ -85,16 +86,32 @@ class CsvSource(ColumnFileSource):
             yield RowsSplit(part.split_id, file, lines=part)
 
     def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
+        """The batches of blocks of lines, as long as these are records; from there on those of blocks of records, for which all
+        quotes are searched."""
+        import pyarrow as pa
+
         file, options = split.file, self._options
         header = read_header(file, options)
         self._refuse_absent(header)
-        parser = CsvParser(options, header.names, self._full_schema, self._in_files.names, refuses_rounded=self._is_shown)
+        if options.newlines_in_values:
+            by_lines = replace(options, newlines_in_values=False)
+            parser = self._parser(by_lines, header)
+            for place, block in blocks_behind(header, file, by_lines):
+                try:
+                    read = parser.read(block)
+                except pa.ArrowException:
+                    header = replace(header, end=place)
+                    break
+                yield from read.to_batches()
+            else:
+                return
+        parser = self._parser(options, header)
+        yield from read_blocks(
+            blocks_behind(header, file, options, split.lines), file.path, options.ends.all, parser.read, parser.mended,
+            lambda place: lines_before(open_utf8(file, options.encoding), place), "divert" if context.diverts else self._on_error)
 
-        def before(place: int) -> int:
-            return lines_before(open_utf8(file, options.encoding), place)
-
-        return read_blocks(blocks_behind(header, file, options, split.lines), file.path, options.ends.all, parser.read, parser.mended, before,
-                           "divert" if context.diverts else self._on_error)
+    def _parser(self, options: CsvOptions, header: Header) -> CsvParser:
+        return CsvParser(options, header.names, self._full_schema, self._in_files.names, refuses_rounded=self._is_shown)
 
     def _refuse_absent(self, header: Header) -> None:
         import pyarrow as pa

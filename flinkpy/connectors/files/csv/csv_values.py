@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.connectors.files.csv.csv_records import lines_in
+from flinkpy.connectors.files.csv.csv_records import line_feeds_in
 from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
 
 _WHOLE_BLOCK = 1 << 30
@@ -54,10 +54,11 @@ class CsvParser:
         return pa.Table.from_batches([self._as_declared(batch) for batch in read.to_batches()]) if self._is_read_otherwise else read
 
     def _refuse_line_ends_in_quotes(self, block: bytes, rows: int) -> None:
-        """Raises ArrowInvalid if a quoted field goes on behind its line. Then there are fewer rows than lines, or it is in the last line."""
-        last = block[block.rfind(b"\n", 0, len(block) - 1) + 1:]
+        """Raises ArrowInvalid if a quoted field goes on behind its line. Then there are fewer rows than lines, or it is in
+        the last line. So the quotes are searched only where there are not as many rows as lines."""
         quotes = self._options.quotes
-        if rows == lines_in(block) and quotes.are_within_lines(last):
+        last = block[block.rfind(b"\n", 0, len(block) - 1) + 1:]
+        if rows == line_feeds_in(block) and (b"\r" not in block or block.count(b"\r") == block.count(b"\r\n")) and quotes.are_within_lines(last):
             return
         if not quotes.are_within_lines(block if self._comment is None else self._without_comments(block)):
             raise pa.ArrowInvalid("a quoted field goes on behind the end of its line, which newlines_in_values=False rules out")
