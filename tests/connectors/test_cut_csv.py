@@ -84,8 +84,9 @@ def test_a_large_file_is_read_by_several_and_goes_on_from_a_checkpoint(tmp_path:
     second.close()
 
 
-@pytest.mark.parametrize(("name", "data", "encoding"), [("t.csv.gz", gzip.compress(b"a\n1\n2\n"), "utf-8"),
-                                                        ("t.csv", "a\n1\n2\n".encode("utf-16"), "utf-16")])
+@pytest.mark.parametrize(("name", "data", "encoding"), [("t.csv.gz", gzip.compress(b"a\n1\n2\n", mtime=0), "utf-8"),
+                                                        ("t.csv", "a\n1\n2\n".encode("utf-16"), "utf-16")],
+                         ids=["compressed", "UTF-16"])
 def test_files_that_cannot_be_entered_in_the_middle_are_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, encoding: str,
 ) -> None:
@@ -101,7 +102,7 @@ def test_a_program_says_it(tmp_path: Path) -> None:
     assert [row.city for row in sales.take(10)] == ["Oslo"]
 
 
-@pytest.mark.parametrize("before", ['"on, a Monday\n' * 3 + "x" * 70_000 + "\n", "# comment\n" * 20_000])
+@pytest.mark.parametrize("before", ['"on, a Monday\n' * 3 + "x" * 70_000 + "\n", "# comment\n" * 20_000], ids=["skipped lines", "comments"])
 def test_a_header_is_found_behind_however_many_lines(tmp_path: Path, before: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_csv, "LONGEST_RECORD", 1 << 20)
     (tmp_path / "t.csv").write_text(before + "n,s\n1,a\n2,b\n")

@@ -195,7 +195,8 @@ def test_a_mark_in_the_middle_of_a_file_is_text_wherever_a_block_begins(tmp_path
     (tmp_path / "t.txt").write_bytes("\ufeffone\n\ufefftwo\n\ufeffthree\n".encode())
     [split] = cut_file(find_files(tmp_path / "t.txt")[0], 1000)
     for block in (1, 8, 1000):
-        reader, read = LineReader(split, "utf-8-sig", block), []
+        read: list[str] = []
+        reader = LineReader(split, "utf-8-sig", block)
         while (batch := reader.next_batch(10)) is not None:
             read += batch.values  # type: ignore[union-attr]
         reader.close()

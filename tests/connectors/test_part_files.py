@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flinkpy.common import Encoder, Row, Types
 from flinkpy.columns.values.conversion import rows_of_batch
+from flinkpy.common import Encoder, Row, Types
 from flinkpy.connectors.files.builders import (
     BucketAssigner,
     FileCompactor,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkpy.connectors.files.paths import SUFFIXES
-from flinkpy.connectors.part_files.csv_lines import CsvLines, check_encoding
+from flinkpy.connectors.part_files.lines.csv_lines import CsvLines, check_encoding
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.connectors.part_files.part_writer import PartWriter as PartWriter
@@ -235,7 +235,7 @@ class JsonLinesFormat(FileFormat):
 
 def _json_lines(batch: Batch) -> str:
     if isinstance(batch, ColumnBatch) and batch.data.num_columns:
-        from flinkpy.connectors.part_files.json_objects import json_lines
+        from flinkpy.connectors.part_files.lines.json_objects import json_lines
 
         try:
             return json_lines(batch.data)
@@ -284,7 +284,7 @@ class AvroFormat(FileFormat):
     def __init__(self, schema: pa.Schema | None = None, codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate") -> None:
         if codec not in ("null", "deflate", "bzip2", "snappy", "zstandard"):
             raise ProgramError(f"codec is one of null, deflate, bzip2, snappy, zstandard; this is {codec!r:.80}")
-        from flinkpy.connectors.part_files.avro_types import avro_schema
+        from flinkpy.connectors.part_files.avro.avro_types import avro_schema
         from flinkpy.formats.avro.avro_schema import require_fastavro
 
         require_fastavro()
@@ -301,7 +301,7 @@ class AvroFormat(FileFormat):
         return self if schema is self._schema else AvroFormat(schema, self._codec)
 
     def open(self, file: OutputFile) -> PartWriter:
-        from flinkpy.connectors.part_files.avro_part import AvroPart
+        from flinkpy.connectors.part_files.avro.avro_part import AvroPart
 
         return AvroPart(file, self._schema, self._codec)
 

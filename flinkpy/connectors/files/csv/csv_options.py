@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.part_files.csv_lines import check_encoding
+from flinkpy.connectors.part_files.lines.csv_lines import check_encoding
 from flinkpy.core.errors import ProgramError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.connectors.part_files.column_lines import bytes_of, changed, enclosed, is_text, joined, texts_of
+from flinkpy.connectors.part_files.lines.column_lines import bytes_of, changed, enclosed, is_text, joined, texts_of
 from flinkpy.formats.text_values import json_value
 
 _ESCAPED = bytes([*range(0x20), ord('"'), ord("\\")])  # by these bytes of UTF-8, and no others

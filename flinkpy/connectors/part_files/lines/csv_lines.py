@@ -51,7 +51,7 @@ class CsvLines:
 
     def of_columns(self, columns: Sequence[Any]) -> str:
         """The lines of the rows of these columns of Arrow."""
-        from flinkpy.connectors.part_files.column_lines import joined
+        from flinkpy.connectors.part_files.lines.column_lines import joined
 
         if len(columns) == 1 and columns[0].null_count and not self._null:
             self._line([None])  # raises the error
@@ -64,7 +64,7 @@ class CsvLines:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from flinkpy.connectors.part_files.column_lines import bytes_of, changed, enclosed, texts_of
+        from flinkpy.connectors.part_files.lines.column_lines import bytes_of, changed, enclosed, texts_of
 
         texts = texts_of(column, _cell)
         data = bytes_of(texts)

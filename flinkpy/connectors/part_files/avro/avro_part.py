@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.columns.values.exact_casts import cast_exactly
-from flinkpy.connectors.part_files.avro_types import avro_schema
+from flinkpy.connectors.part_files.avro.avro_types import avro_schema
 from flinkpy.connectors.part_files.columns_part import ColumnsPart
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
