@@ -71,10 +71,10 @@ def by_arrow(text: str, types: pa.Schema, quote: str | None) -> Any:
     if not text.strip("\r\n"):
         return []
     try:
-        read = pyarrow.csv.read_csv(
+        read = pyarrow.csv.open_csv(
             pa.BufferReader(text.encode()), pyarrow.csv.ReadOptions(column_names=types.names, use_threads=False, block_size=1 << 20),
             pyarrow.csv.ParseOptions(quote_char=quote or False, newlines_in_values=True),
-            pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
+            pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)).read_all()
     except pa.ArrowException:
         return "refused"
     return [tuple(row.values()) for row in read.to_pylist()]
