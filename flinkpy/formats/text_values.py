@@ -53,12 +53,13 @@ def json_text(record: Any) -> str:
     '{"at": "2024-05-01 12:00:00", "raw": "YWJj", "rate": "NaN"}'
     """
     try:
-        return _dumped(plain(record))
+        return json_value(plain(record))
     except (TypeError, ValueError) as error:
         raise ProgramError(f"{_culprit(record)} cannot be written as JSON: {error}") from error
 
 
-def _dumped(value: Any) -> str:
+def json_value(value: Any) -> str:
+    """A value's JSON, as it stands in a record. Raises TypeError or ValueError for a value that JSON cannot hold."""
     try:
         return _ENCODER.encode(value)
     except ValueError as error:
@@ -81,7 +82,7 @@ def _culprit(record: Any) -> str:
     fields = named.items() if isinstance(named, dict) else enumerate(fields_of(named))
     for name, value in fields:
         try:
-            _dumped(value)
+            json_value(value)
         except (TypeError, ValueError):
             return f"field {name!r} of {record!r:.100}"
     return f"{record!r:.100}"

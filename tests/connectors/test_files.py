@@ -51,7 +51,8 @@ def test_directories_globs_and_lists_are_searched_and_hidden_files_left_out(tmp_
 
     assert names(tmp_path) == ["a.txt", "b.txt", "deep/c.txt"]
     assert names(str(tmp_path / "*.txt")) == ["a.txt", "b.txt"]
-    assert names(str(tmp_path / "**" / "*.txt")) == ["_temporary/d.txt", "a.txt", "b.txt", "deep/c.txt"]
+    assert names(str(tmp_path / "**" / "*.txt")) == ["a.txt", "b.txt", "deep/c.txt"]
+    assert names(str(tmp_path / "_*" / "*.txt")) == names(tmp_path / "_temporary") == ["_temporary/d.txt"]
     assert names([tmp_path / "b.txt", tmp_path / "deep"]) == ["b.txt", "deep/c.txt"]
 
 
@@ -188,6 +189,18 @@ def test_a_charset_that_cannot_be_cut_is_refused(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_left_out_with_the_charset_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_bytes("\ufeffone\ntwo\n".encode())
     assert read_all(TextFileSource(tmp_path / "t.txt", charset="utf-8-sig")) == ["one", "two"]
+
+
+def test_a_mark_in_the_middle_of_a_file_is_text_wherever_a_block_begins(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_bytes("\ufeffone\n\ufefftwo\n\ufeffthree\n".encode())
+    [split] = cut_file(find_files(tmp_path / "t.txt")[0], 1000)
+    for block in (1, 8, 1000):
+        read: list[str] = []
+        reader = LineReader(split, "utf-8-sig", block)
+        while (batch := reader.next_batch(10)) is not None:
+            read += batch.values  # type: ignore[union-attr]
+        reader.close()
+        assert read == ["one", "\ufefftwo", "\ufeffthree"]
 
 
 def test_the_position_names_file_and_line(tmp_path: Path) -> None:
@@ -336,6 +349,17 @@ def test_a_json_field_that_comes_later_is_an_error_that_names_it(tmp_path: Path)
         read_all(JsonLinesSource(tmp_path))
     schema = pa.schema([("n", pa.int64()), ("surprise", pa.bool_())])
     assert rows(JsonLinesSource(tmp_path, schema=schema)) == [(1, None), (1, True)]
+
+
+def test_json_lines_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes('\ufeff{"n": 1}\n{"n": 2}\n'.encode())
+    assert rows(JsonLinesSource(tmp_path / "t.jsonl")) == [(1,), (2,)]
+
+
+def test_a_csv_file_may_be_a_header_without_a_line_end(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b")
+    assert rows(CsvSource(tmp_path / "t.csv")) == []
+    assert CsvSource(tmp_path / "t.csv").schema.names == ["a", "b"]
 
 
 def test_an_empty_json_file_needs_a_schema(tmp_path: Path) -> None:

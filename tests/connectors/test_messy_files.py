@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from flinkpy.common import OutputTag, Row
 from flinkpy.connectors.files import json_source
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource
-from flinkpy.connectors.files.csv import csv_source
+from flinkpy.connectors.files.csv import open_csv
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
@@ -47,19 +48,18 @@ def diverted(source: Source[Any], parallelism: int = 1) -> tuple[list[tuple[Any,
 
 
 @PER_EXAMPLE
-@given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block=st.integers(1, 30), quote=st.sampled_from(['"', None]), streams=st.booleans())
-@example('a"b,"c\n",d\n', 1, '"', False)
-@example('"a""\n",""\n"",b', 1, '"', False)
+@given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block=st.integers(1, 30), quote=st.sampled_from(['"', None]))
+@example('a"b,"c\n",d\n', 1, '"')
+@example('a,b\rc,d\n"e\nf",g\n', 8, '"')
+@example('"a""\n",""\n"",b', 1, '"')
 def test_blocks_of_any_size_give_the_records_that_arrow_finds_in_the_whole(
-    tmp_path: Path, text: str, block: int, quote: str | None, streams: bool,
+    tmp_path: Path, text: str, block: int, quote: str | None,
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode())
     types = pa.schema([("x", pa.string()), ("y", pa.string())])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_source, "BLOCK_BYTES", block)
-        if not streams:
-            patch.setattr(CsvSource, "_streamed", refuse_to_stream)
+        patch.setattr(open_csv, "BLOCK_BYTES", block)
         try:
             got: Any = rows(CsvSource(path, schema=types, header=False, quote_char=quote))
         except ProgramError:
@@ -67,18 +67,14 @@ def test_blocks_of_any_size_give_the_records_that_arrow_finds_in_the_whole(
     assert got == by_arrow(text, types, quote)
 
 
-def refuse_to_stream(self: CsvSource, file: Any) -> Any:
-    raise pa.ArrowInvalid("block by block")
-
-
 def by_arrow(text: str, types: pa.Schema, quote: str | None) -> Any:
     if not text.strip("\r\n"):
         return []
     try:
-        read = pyarrow.csv.read_csv(
+        read = pyarrow.csv.open_csv(
             pa.BufferReader(text.encode()), pyarrow.csv.ReadOptions(column_names=types.names, use_threads=False, block_size=1 << 20),
             pyarrow.csv.ParseOptions(quote_char=quote or False, newlines_in_values=True),
-            pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
+            pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)).read_all()
     except pa.ArrowException:
         return "refused"
     return [tuple(row.values()) for row in read.to_pylist()]
@@ -116,7 +112,7 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: dict[str
 
 
 def test_a_quote_that_is_never_closed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_source, "LONGEST_RECORD", 1 << 20)
+    monkeypatch.setattr(open_csv, "LONGEST_RECORD", 1 << 20)
     (tmp_path / "t.csv").write_text('n,s\n1,"open\n' + "2,b\n" * 1_000_000)
     with pytest.raises(ProgramError, match=r"more than 1 MB: perhaps a quote is not closed. It begins with b'1,\"open"):
         read_all(CsvSource(tmp_path / "t.csv"))
@@ -130,16 +126,13 @@ LINE = st.one_of(
                      '"a\n\nb",none', "Oslo,99999999999999999999", '"a\nb",1,2', "\udcff,1"]))
 
 
+@lru_cache(maxsize=1000)
 def plainly(line: str) -> tuple[Any, ...] | None:
     """The row of a line; None if it is broken."""
-    read = by_arrow_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
-    return None if read is None else read
-
-
-def by_arrow_bytes(line: bytes) -> Any:
+    data = line.encode("utf-8", "surrogateescape") + b"\n"
     try:
         read = pyarrow.csv.read_csv(
-            pa.BufferReader(line), pyarrow.csv.ReadOptions(column_names=TYPES.names), pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pa.BufferReader(data), pyarrow.csv.ReadOptions(column_names=TYPES.names), pyarrow.csv.ParseOptions(newlines_in_values=True),
             pyarrow.csv.ConvertOptions(column_types=TYPES, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
     except pa.ArrowException:
         return None
@@ -154,7 +147,7 @@ def test_broken_lines_are_left_out_or_diverted_with_their_place(tmp_path: Path, 
     wanted = [row for row in map(plainly, lines) if row is not None]
     places = [2 + sum(other.count("\n") + 1 for other in lines[:at]) for at, line in enumerate(lines) if plainly(line) is None]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_source, "BLOCK_BYTES", block)
+        patch.setattr(open_csv, "BLOCK_BYTES", block)
         source = CsvSource(path, schema=TYPES, batch_rows=batch)
         assert rows(CsvSource(path, schema=TYPES, batch_rows=batch, on_error="skip")) == wanted
         got, broken = diverted(source)
@@ -181,7 +174,7 @@ def test_from_a_checkpoint_no_row_and_no_broken_line_comes_twice(tmp_path: Path,
     path = tmp_path / "t.csv"
     path.write_text("city,price\n" + "".join(f"c,{at}\n" if each else f"c,x{at}\n" for at, each in enumerate(good)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_source, "BLOCK_BYTES", 40)
+        patch.setattr(open_csv, "BLOCK_BYTES", 40)
         first = World(CsvSource(path, schema=TYPES, batch_rows=batch), policy=ErrorPolicy.divert(BROKEN))
         for _ in range(steps):
             first.step()
@@ -270,7 +263,7 @@ def test_a_compressed_file_that_cannot_be_read_is_named(tmp_path: Path, kind: An
 
 
 def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_source, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(open_csv, "BLOCK_BYTES", 16)
     (tmp_path / "t.csv").write_text("n,s\n" + "1,a\n" * 20 + "x,b\n")
     with pytest.raises(ProgramError, match=r"line 22: column 'n': .* 'x'; the types are those of the first lines, give schema="):
         rows(CsvSource(tmp_path / "t.csv"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.common import Encoder, Row, Types
 from flinkpy.connectors.files.builders import (
     BucketAssigner,
@@ -20,15 +21,16 @@ from flinkpy.connectors.files.builders import (
     OutputFileConfig,
     RollingPolicy,
 )
+from flinkpy.connectors.files.column_files import CsvSource
 from flinkpy.connectors.part_files import buckets, compaction, rolling
-from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat
+from flinkpy.connectors.part_files.file_formats import CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
 from flinkpy.connectors.part_files.file_sink import FileSink as PlainSink
 from flinkpy.core.clock import ManualClock
-from flinkpy.core.elements import RowBatch
+from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.operators.sinks.sink_port import Sink
-from tests.connectors.harness import ManualTimers, operator_context
+from tests.connectors.harness import ManualTimers, operator_context, read_all
 
 NOTHING: Any = "neither an encoder nor a policy"
 
@@ -164,7 +166,23 @@ def test_what_cannot_be_is_refused_when_it_is_built(tmp_path: Path, call: Any, m
         call(tmp_path)
 
 
-@pytest.mark.parametrize("form", [ParquetFormat(), CsvFormat()], ids=["Parquet", "CSV with header lines"])
+def test_a_delimiter_between_compressed_files_is_refused(tmp_path: Path) -> None:
+    strategy = FileCompactStrategy.builder().set_size_threshold(4).build()
+    with pytest.raises(ProgramError, match=r"a delimiter between compressed files \(.txt.gz\) would damage them"):
+        PlainSink(tmp_path, TextFormat(compression="gzip"), compact=(strategy, FileCompactor.concat_file_compactor(b"-")))
+
+
+def test_text_that_an_encoding_has_not_is_told(tmp_path: Path) -> None:
+    part = Part(PlainSink(tmp_path, TextFormat(charset="latin-1")), tmp_path)
+    with pytest.raises(ProgramError, match="'日本' cannot be written in latin-1; name another encoding"):
+        part.write("in 日本")
+    part.writer.close()
+    with pytest.raises(ProgramError, match="'latin-99' is no character set Python knows"):
+        TextFormat(charset="latin-99")
+
+
+@pytest.mark.parametrize("form", [ParquetFormat(), CsvFormat(), TextFormat(charset="utf-16"), CsvFormat(header=False, encoding="utf-8-sig")],
+                         ids=["Parquet", "CSV with header lines", "text with marks", "CSV with marks"])
 def test_files_that_cannot_be_concatenated_are_not(form: FileFormat, tmp_path: Path) -> None:
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
     builder = FileSink.for_bulk_format(tmp_path, form)
@@ -212,6 +230,24 @@ def test_each_record_goes_to_the_folder_of_its_value(tmp_path: Path, values: Any
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     read = env.from_parquet(tmp_path, schema=pa.schema([("n", pa.int64()), ("k", kind)])).to_arrow().sort_by("n")
     assert read.column("k").to_pylist() == values.to_pylist()
+def test_no_value_in_a_folders_name_is_lost(tmp_path: Path) -> None:
+    texts = ["__HIVE_DEFAULT_PARTITION__", "..", "a/b=c%", None, ".x"] * 2
+    day = pa.array(texts).dictionary_encode()
+    batch = pa.RecordBatch.from_arrays([day, pa.array(texts), pa.array(range(10))], names=["_day", ".city", "n"])
+    for as_rows in (False, True):
+        folder = tmp_path / str(as_rows)
+        part = Part(PlainSink(folder, "csv", partition_by=["_day", ".city"]), folder)
+        part.writer.write_batch(RowBatch(list(rows_of_batch(batch))) if as_rows else ColumnBatch(batch))
+        part.end()
+        assert sorted(map(tuple, read_all(CsvSource(folder))), key=lambda row: row[0]) == [(at, text, text) for at, text in enumerate(texts)]
+
+
+def test_many_columns_of_many_values_have_a_folder_for_each_combination() -> None:
+    many = range(600)  # 600 ** 7 is more than 64 bits
+    batch = pa.record_batch({**{name: pa.array(many) for name in "abcdefg"}, "n": pa.array(many)})
+    shares = list(BucketAssigner.by_columns(*"abcdefg").shares_of(ColumnBatch(batch), 0))
+    assert [name for name, _ in shares] == ["/".join(f"{name}={at}" for name in "abcdefg") for at in many]
+    assert [share.data.to_pydict() for _, share in shares] == [{"n": [at]} for at in many]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("names", "records", "message"), [

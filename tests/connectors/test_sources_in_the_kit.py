@@ -13,7 +13,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flinkpy.connectors.files.avro.avro_source import AvroSource
+from flinkpy.connectors.files.avro_source import AvroSource
 from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
 from flinkpy.connectors.files.text_files import TextFileSource
 from flinkpy.connectors.files.watched_files import WatchedTextFileSource

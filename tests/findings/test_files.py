@@ -29,9 +29,9 @@ from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
 from flinkpy.connectors.files.partition_folders import folder_of
 from flinkpy.connectors.memory.arrow_tables import ArrowSource
 from flinkpy.connectors.part_files import columns_part
-from flinkpy.connectors.part_files.csv_lines import CsvLines
 from flinkpy.connectors.part_files.file_formats import CsvFormat, ParquetFormat
 from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.part_files.lines.csv_lines import CsvLines
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import JobExecutionError, ProgramError

@@ -133,7 +133,7 @@ def test_a_union_of_several_types_is_for_rows_only() -> None:
     write, read = AvroRowSerializationSchema(avro_schema_string=schema), AvroRowDeserializationSchema(avro_schema_string=schema)
     assert [tuple(read.deserialize(write.serialize((value,)))) for value in (1, 2.5, None)] == [(1,), (2.5,), (None,)]
     for made in (AvroColumnarDecoder, AvroColumnarEncoder):
-        with pytest.raises(ProgramError, match="a column has one type, and the schema has a union of several"):
+        with pytest.raises(ProgramError, match=r"a column has one type, and field .* is a union of several"):
             made(schema)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from flinkpy.connectors.files.csv.csv_records import lines_in
 from flinkpy.core.errors import ProgramError
 
 _PLACE = re.compile(r"Row #(\d+): |in row (\d+)")  # among the records that Arrow was given, counted from 1 or from 0
+_READ_BYTES = 1 << 20
 _FEW = 500  # records, which are read faster than their half is found
 
 OnError = Literal["fail", "null", "skip"]
@@ -56,6 +58,37 @@ def read_around(block: bytes, ends_of: Callable[[bytes], Any], read: Callable[[b
         refused = error
     bounds = [0, *ends_of(block).tolist()]
     yield from _divided(block, bounds, 0, len(bounds) - 1, refused, read)
+
+
+def read_blocks(
+    blocks: Iterator[tuple[int, bytes]], file: str, ends_of: Callable[[bytes], Any], read: Callable[[bytes], Any], mended: Callable[[bytes], Any],
+    lines_before: Callable[[int], int], on_error: str,
+) -> Iterator[Any]:
+    """The record batches of blocks of records, and what becomes of the records that ``read`` refuses: an ArrowInvalid
+    with the line (``"fail"``), a batch of what ``mended`` makes of one (``"null"``), or a BrokenLine. ``lines_before``
+    counts the file's lines before a place; it is asked once, as a reader may begin anywhere."""
+    line: int | None = None  # how many come before the block, once that matters
+    for place, block in blocks:
+        for found in read_around(block, ends_of, read):
+            if not isinstance(found, Refused):
+                yield from found.to_batches()
+                continue
+            line = lines_before(place) if line is None else line
+            broken = found.broken(file, line)
+            if on_error == "fail":
+                raise pa.ArrowInvalid(f"line {broken.line}: {broken.why}")
+            yield mended(found.data) if on_error == "null" else broken
+        line = None if line is None else line + lines_in(block)
+
+
+def lines_before(stream: IO[bytes], place: int) -> int:
+    """How many lines end before this byte of the stream, which is closed then."""
+    lines = 0
+    with closing(stream):
+        while place > 0 and (read := stream.read(min(place, _READ_BYTES))[:place]):
+            lines += lines_in(read)
+            place -= len(read)
+    return lines
 
 
 def _divided(block: bytes, bounds: list[int], first: int, last: int, refused: Exception, read: Callable[[bytes], Any]) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.avro.avro_source import AvroSource
+from flinkpy.connectors.files.avro_source import AvroSource
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit, SkippedRows
 from flinkpy.connectors.files.csv.csv_source import CsvSource
 from flinkpy.connectors.files.json_source import JsonLinesSource

@@ -16,7 +16,7 @@ from flinkpy.connectors.files.partition_folders import PartitionFolders
 from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, find_files
 from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
-from flinkpy.connectors.files.watched_files import FileWatcher
+from flinkpy.connectors.files.watched_files import FileWatcher, files_by_now
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
@@ -173,13 +173,6 @@ class ColumnFileSource(Source[RowsSplit]):
     def boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED if self._watch_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
 
-    def _look(self) -> list[FileInfo]:
-        """The files there are now; maybe none."""
-        try:
-            return find_files(self._paths)
-        except ProgramError:
-            return []
-
     def _shown_schema(self) -> pa.Schema:
         """The schema of all files together, if each has its own; else the one that their beginnings show."""
         return self._merged_schema() if self.has_own_types else self._schema_of_beginnings()
@@ -226,7 +219,8 @@ class ColumnFileSource(Source[RowsSplit]):
     def create_enumerator(self, context: SplitEnumeratorContext[RowsSplit], checkpoint: Any = None) -> SplitEnumerator[RowsSplit]:
         if self._watch_interval_ms is not None:
             interval_s = self._watch_interval_ms / 1000
-            return FileWatcher(context, self._look, lambda file: self._splits_of(file, context.parallelism), interval_s, checkpoint)
+            return FileWatcher(context, lambda: files_by_now(self._paths), lambda file: self._splits_of(file, context.parallelism),
+                               interval_s, checkpoint)
 
         def discover(parallelism: int) -> Iterator[RowsSplit]:
             return (split for file in self._files for split in self._splits_of(file, parallelism))

@@ -68,7 +68,7 @@ def refuse_rounded_numbers(block: bytes, read: Any) -> None:
 
 
 def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
-    """A broken line as a table of one row, with null for what is missing or not of its column's type."""
+    """A broken line as a record batch of one row, with null for what is missing or not of its column's type."""
     try:
         record = std_json.loads(line)
     except ValueError:
@@ -81,7 +81,7 @@ def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
         except pa.ArrowException:
             continue
         fields[name] = value
-    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode())
+    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode()).to_batches()[0]
 
 
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:
@@ -109,13 +109,14 @@ def _names_of_floats(fields: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _read(block: bytes, schema: Any, others: str = "error") -> Any:
-    if not block.strip():
+    if not block or block.isspace():
         return pa.table({}, schema=pa.schema([])) if schema is None else schema.empty_table()
     try:
-        block.decode()
+        if not block.isascii():
+            block.decode()
     except UnicodeDecodeError as error:
         raise pa.ArrowInvalid(f"{block[error.start:error.start + 20]!r} is no UTF-8, which JSON is written in") from None
-    read_options = json.ReadOptions(block_size=len(block) + 1)
+    read_options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others if schema is not None else "infer")
     try:
         return json.read_json(pa.BufferReader(block), read_options=read_options, parse_options=options)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, read_around
+from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import mended, parse_lines, refuse_rounded_numbers, shown_schema
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
-from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_file
+from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext
 from flinkpy.core.errors import ProgramError
@@ -64,18 +66,15 @@ class JsonLinesSource(ColumnFileSource):
         """What each block of the file shows."""
         import pyarrow as pa
 
-        blocks = LineBlocks(FileSplit("", file, 0, None), _BLOCK_BYTES)
         try:
-            while (found := blocks.next()) is not None:
+            for _, block in _blocks(FileSplit("", file, 0, None)):
                 if self._on_error == "fail":
-                    yield shown_schema(found[1])
+                    yield shown_schema(block)
                 else:
-                    yield from (each for each in read_around(found[1], _ENDS.all, shown_schema) if not isinstance(each, Refused))
+                    yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
         except (pa.ArrowException, OSError) as error:
             advice = "; give schema= with one type for it" if "changed from" in str(error) else ""
             raise ProgramError(f"cannot read {file.path} as JsonLines: {error}{advice}") from error
-        finally:
-            blocks.close()
 
     def _advice(self, file: FileInfo, why: str) -> str:
         if "is not in the schema" not in why:
@@ -85,8 +84,7 @@ class JsonLinesSource(ColumnFileSource):
         return "; the schema is that of the first lines, give schema=" + ("" if self._infer_all else " or infer_all=True")
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
-        size = max(64 << 10, min(self._split_bytes, -(-file.size // parallelism)))
-        for part in cut_file(file, size):
+        for part in cut_for_readers(file, self._split_bytes, parallelism):
             yield RowsSplit(part.split_id, file, lines=part)
 
     def _read(self, block: bytes) -> Any:
@@ -106,40 +104,20 @@ class JsonLinesSource(ColumnFileSource):
         return pa.Table.from_batches(batches, self._in_files)
 
     def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
-        import pyarrow as pa
-
         if split.lines is None:
             return
-        on_error: str = "divert" if context.diverts else self._on_error
-        blocks = LineBlocks(split.lines, _BLOCK_BYTES)
-        line: int | None = None  # how many come before the block, once that matters
-        try:
-            while (found := blocks.next()) is not None:
-                offset, block = found
-                for each in read_around(block, _ENDS.all, self._read):
-                    if not isinstance(each, Refused):
-                        yield from each.to_batches()
-                        continue
-                    line = _lines_before(split.file, offset) if line is None else line
-                    broken = each.broken(split.file.path, line)
-                    if on_error == "fail":
-                        raise pa.ArrowInvalid(f"line {broken.line}: {broken.why}")
-                    if on_error == "null":
-                        yield from mended(each.data, self._full_schema, self._read).to_batches()
-                    else:
-                        yield broken
-                line = None if line is None else line + block.count(b"\n")
-        finally:
-            blocks.close()
+        file = split.file
+
+        def read_mended(record: bytes) -> Any:
+            return mended(record, self._full_schema, self._read)
+
+        yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read, read_mended,
+                               lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
 
 
-def _lines_before(file: FileInfo, offset: int) -> int:
-    """How many lines the file has before this byte. It is read again for it, as a split begins anywhere."""
-    lines, stream = 0, open_binary(file)
-    try:
-        while offset > 0 and (read := stream.read(min(offset, _BLOCK_BYTES))):
-            lines += read.count(b"\n")
-            offset -= len(read)
-    finally:
-        stream.close()
-    return lines
+def _blocks(split: FileSplit) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of each block, without a byte order mark."""
+    with closing(LineBlocks(split, _BLOCK_BYTES)) as blocks:
+        while (found := blocks.next()) is not None:
+            offset, block = found
+            yield offset, block.removeprefix(codecs.BOM_UTF8) if not offset else block

@@ -86,7 +86,13 @@ def folder_of(fields: dict[str, Any]) -> str:
     'city=Oslo%2FFornebu/year=__HIVE_DEFAULT_PARTITION__/open=true'
     """
     texts = {name: _text_of(name, value) for name, value in fields.items()}
-    return "/".join(f"{quote(name, safe=' ')}={text}" for name, text in texts.items())
+    return "/".join(f"{_escaped(name)}={text}" for name, text in texts.items())
+
+
+def _escaped(text: str) -> str:
+    """The text as a part of a folder's name that readers neither pass over nor take for null."""
+    found = quote(text, safe=" ")
+    return f"%{ord(text[0]):02X}{found[1:]}" if found.startswith(".") or found == NOTHING else found
 
 
 def _text_of(name: str, value: Any) -> str:
@@ -94,7 +100,7 @@ def _text_of(name: str, value: Any) -> str:
         return NOTHING
     if isinstance(value, (bytes, bytearray, list, tuple, dict)):
         raise ProgramError(f"partitions by {name!r}: {value!r:.80} cannot be the name of a folder; make it a number, text or a date")
-    return quote(str(value).lower() if isinstance(value, bool) else str(value), safe=" ")
+    return _escaped(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def _root(path: str) -> str:

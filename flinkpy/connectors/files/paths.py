@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import unquote
@@ -21,7 +22,7 @@ from flinkpy.core.file_systems import file_system, shown, split_url
 
 PathArgument = str | Path | Sequence[str | Path]
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
-_FILE_URI, _HIDDEN = "file:///", (".", "_")
+_FILE_URI = "file:///"
 
 
 class NoFilesError(ProgramError):
@@ -44,8 +45,9 @@ class FileInfo:
 
 def find_files(paths: PathArgument) -> list[FileInfo]:
     """The files that ``paths`` mean, sorted within each path. Raises ProgramError, with the path, if there are none.
-    Files in directories and matches of patterns are left out if their names begin with ``.`` or ``_``: they are still
-    being written."""
+    Files and folders in directories, and matches of patterns, are left out if their names begin with ``.`` or ``_``: they
+    are still being written. A pattern finds them that has such a name itself, as ``_delta_log/*.json`` has; and a folder
+    ``_day=1`` is a partition."""
     given = [paths] if isinstance(paths, (str, Path)) else list(paths) if isinstance(paths, Iterable) else [paths]
     if not given:
         raise ProgramError("no path given")
@@ -75,8 +77,8 @@ def _find(path: str) -> list[FileInfo]:
 
 def _matches(pattern: str) -> list[str]:
     """The matches of the pattern; hidden files only if the pattern asks for them."""
-    found = sorted(glob.glob(pattern, recursive=True))
-    return found if os.path.basename(pattern).startswith(_HIDDEN) else [path for path in found if not os.path.basename(path).startswith(_HIDDEN)]
+    fixed = len(fixed_part(pattern))
+    return [path for path in sorted(glob.glob(pattern, recursive=True)) if not _is_hidden(path[fixed:], pattern[fixed:])]
 
 
 def _walk(path: str) -> Iterator[FileInfo]:
@@ -84,9 +86,9 @@ def _walk(path: str) -> Iterator[FileInfo]:
         yield FileInfo(os.path.abspath(path), os.path.getsize(path))
         return
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith(_HIDDEN))
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in sorted(names):
-            if not name.startswith(_HIDDEN):
+            if not _is_hidden(name):
                 file = os.path.join(os.path.abspath(folder), name)
                 yield FileInfo(file, os.path.getsize(file))
 
@@ -97,14 +99,14 @@ def _find_remote(url: str) -> list[FileInfo]:
     store, within = split_url(url)
     try:
         system, root = file_system(store)
-        start = root + fixed_part(within)
+        fixed = fixed_part(within)
+        start = root + fixed
         info = system.get_file_info(start)
         infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
     except (OSError, ValueError, NotImplementedError) as error:
         raise ProgramError(f"cannot look at {shown(store)}{within}: {error}") from error
     wanted = re.compile(re.escape(root) + _pattern(within.rstrip("/")) + r"(?:/.*)?", re.DOTALL)
-    takes_hidden = os.path.basename(within).startswith(_HIDDEN)
-    files = [one for one in infos if one.type is fs.FileType.File and (takes_hidden or not _is_hidden(one.path[len(start):] or one.base_name))]
+    files = [one for one in infos if one.type is fs.FileType.File and not _is_hidden(one.path[len(start):], within[len(fixed):])]
     found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]
     if not found:
         raise NoFilesError(f"no such file or directory: {shown(store)}{within}")
@@ -135,8 +137,11 @@ def _pattern(path: str) -> str:
     return "".join(pieces)
 
 
-def _is_hidden(path: str) -> bool:
-    return any(name.startswith(_HIDDEN) for name in path.split("/"))
+def _is_hidden(path: str, pattern: str = "") -> bool:
+    """Whether a name in the path is hidden, and no name in the pattern asks for it."""
+    asked = [piece for piece in pattern.split("/") if piece.startswith((".", "_"))]
+    hidden = [name for name in path.split("/") if name.startswith(".") or (name.startswith("_") and "=" not in name)]
+    return any(not any(fnmatchcase(name, piece) for piece in asked) for name in hidden)
 
 
 def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:

@@ -22,6 +22,7 @@ from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 
 DEFAULT_SPLIT_BYTES = 16 << 20
+_LEAST_SPLIT_BYTES = 64 << 10
 BLOCK_BYTES = 256 << 10
 
 
@@ -47,6 +48,11 @@ def cut_file(file: FileInfo, split_bytes: int) -> Iterator[FileSplit]:
     bounds = [file.size * index // pieces for index in range(pieces + 1)]
     for low, high in pairwise(bounds):
         yield FileSplit(f"{file.path}:{low}", file, low, high if high < file.size else None)
+
+
+def cut_for_readers(file: FileInfo, split_bytes: int, parallelism: int) -> Iterator[FileSplit]:
+    """Splits of about ``split_bytes``, or of less, so that each reader has some; but no tiny ones."""
+    return cut_file(file, max(_LEAST_SPLIT_BYTES, min(split_bytes, -(-file.size // parallelism))))
 
 
 class LineBlocks:
@@ -112,6 +118,7 @@ class LineReader(SplitReader[FileSplit]):
 
     def __init__(self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES) -> None:
         self._split, self._charset = split, charset
+        self._behind_mark = "utf-8" if codecs.lookup(charset).name == "utf-8-sig" else charset  # only a file begins with a byte order mark
         self._blocks = LineBlocks(split, block_bytes)
         self._lines: list[str] = []
         self._offset, self._next, self._last = split.offset, 0, 0
@@ -126,7 +133,7 @@ class LineReader(SplitReader[FileSplit]):
             return False
         self._offset, block = found
         try:
-            text = block.decode(self._charset)
+            text = block.decode(self._behind_mark if self._offset else self._charset)
         except UnicodeDecodeError as error:
             raise ProgramError(
                 f"{self._split.file.path} is not {self._charset}: byte {self._offset + error.start} {error.reason}; name its encoding with charset="
@@ -191,14 +198,8 @@ class TextFileSource(Source[FileSplit]):
         return SplitQueue(context, self._discover, checkpoint)
 
     def _discover(self, parallelism: int) -> Iterator[FileSplit]:
-        largest = max(file.size for file in self._files)
-        if self._split_bytes is None:
-            yield from (split for file in self._files for split in cut_file(file, largest))
-            return
-        # Even a file that fits into one split is shared among the readers, but not in tiny pieces.
-        size = max(64 << 10, min(self._split_bytes, -(-largest // parallelism)))
         for file in self._files:
-            yield from cut_file(file, size)
+            yield from cut_file(file, file.size) if self._split_bytes is None else cut_for_readers(file, self._split_bytes, parallelism)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
         return SequentialReader(context, lambda split: LineReader(split, self._charset))

@@ -6,6 +6,7 @@ A file is read once, as it is when it is found. So write it under a hidden name,
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,6 +27,16 @@ from flinkpy.connectors.source_api.source import (
 from flinkpy.core.errors import ProgramError
 
 S = TypeVar("S", bound=SourceSplit)
+_LOG = logging.getLogger(__name__)
+
+
+def files_by_now(paths: PathArgument) -> list[FileInfo]:
+    """The files there are; none if none was written yet, or the file system does not answer."""
+    try:
+        return find_files(paths)
+    except ProgramError as error:
+        _LOG.info("no files for now: %s", error)
+        return []
 
 
 @dataclass(frozen=True)
@@ -55,13 +66,7 @@ class WatchedTextFileSource(Source[FileSplit]):
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, context: SplitEnumeratorContext[FileSplit], checkpoint: Any = None) -> SplitEnumerator[FileSplit]:
-        return FileWatcher(context, self._look, self._cut, self._interval_s, checkpoint)
-
-    def _look(self) -> list[FileInfo]:
-        try:
-            return find_files(self._paths)
-        except ProgramError:  # there are no files yet
-            return []
+        return FileWatcher(context, lambda: files_by_now(self._paths), self._cut, self._interval_s, checkpoint)
 
     def _cut(self, file: FileInfo) -> Iterable[FileSplit]:
         return cut_file(file, max(file.size, 1) if self._split_bytes is None else self._split_bytes)

@@ -117,30 +117,24 @@ class ByColumns(BucketAssigner):
         self._check(data.schema.names)
         import numpy as np
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         from flinkpy.columns.values.conversion import python_values
 
-        codes: Any = None
-        keys: list[list[Any]] = []
+        first = group = np.zeros(len(data), np.int64)
         for name in self._names:
             column = data.column(name)
             if pa.types.is_dictionary(column.type):  # Arrow would leave it as it is, and its nulls without a code
                 column = column.dictionary_decode()
-            encoded = pc.dictionary_encode(column, null_encoding="encode")
-            keys.append(python_values(encoded.dictionary))
-            indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            codes = indices if codes is None else codes * len(keys[-1]) + indices
-        found, first, group = np.unique(codes, return_index=True, return_inverse=True)
+            codes = column.dictionary_encode(null_encoding="encode")
+            joint = group * len(codes.dictionary) + codes.indices.to_numpy(zero_copy_only=False)
+            _, first, group = np.unique(joint, return_index=True, return_inverse=True)
+        shown = zip(*(python_values(data.column(name).take(pa.array(first))) for name in self._names))
+        folders = [folder_of(dict(zip(self._names, values))) for values in shown]
         others = data.drop_columns(self._names)
         order, ends = np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))
         for at in np.argsort(first).tolist():  # in the order of their first records
-            code, values = int(found[at]), []
-            for key in reversed(keys):
-                code, position = divmod(code, len(key))
-                values.append(key[position])
-            share = others if len(found) == 1 else others.take(order[ends[at - 1] if at else 0:ends[at]])
-            yield folder_of(dict(zip(self._names, reversed(values)))), ColumnBatch(share)
+            share = others if len(first) == 1 else others.take(pa.array(order[ends[at - 1] if at else 0:ends[at]]))
+            yield folders[at], ColumnBatch(share)
 
     def _rows_shared(self, values: Sequence[Any]) -> Iterator[tuple[str, Batch]]:
         shares: dict[str, list[Any]] = {}

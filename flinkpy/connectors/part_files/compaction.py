@@ -99,6 +99,7 @@ class FileCompactor(ABC):
 
     joins = True  # whether it takes more than one file
     concatenates = False  # whether it puts their bytes one behind the other
+    delimiter = b""  # what it puts between them
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
@@ -113,7 +114,7 @@ class FileCompactor(ABC):
 
 @dataclass(frozen=True)
 class _Concat(FileCompactor):
-    delimiter: bytes
+    delimiter: bytes = b""
     concatenates = True
 
     def compact(self, sources: Sequence[str], target: str) -> None:

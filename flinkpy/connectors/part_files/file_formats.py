@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkpy.connectors.files.paths import SUFFIXES
-from flinkpy.connectors.part_files.csv_lines import CsvLines, check_encoding
+from flinkpy.connectors.part_files.lines.csv_lines import CsvLines, check_encoding
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.connectors.part_files.part_writer import PartWriter as PartWriter
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch
+from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.text_values import fields_of, json_text, plain
 
@@ -92,7 +92,19 @@ class _EncodedPart(PartWriter):
 
 def _text_part(file: OutputFile, charset: str, text_of: Callable[[Batch], str], compression: str | None) -> PartWriter:
     encode = codecs.getincrementalencoder(charset)().encode  # writes the byte order mark of UTF-16 once
-    return _EncodedPart(file, lambda batch: encode(text_of(batch)), compression)
+
+    def bytes_of(batch: Batch) -> bytes:
+        try:
+            return encode(text_of(batch))
+        except UnicodeEncodeError as error:
+            raise ProgramError(f"{error.object[error.start:error.end]!r:.40} cannot be written in {charset}; name another encoding") from error
+
+    return _EncodedPart(file, bytes_of, compression)
+
+
+def _has_mark(encoding: str) -> bool:
+    """Whether each file of this encoding begins with a byte order mark."""
+    return bool("".encode(encoding))
 
 
 class TextFormat(FileFormat):
@@ -100,8 +112,13 @@ class TextFormat(FileFormat):
     Arrow's codecs, such as ``"gzip"``."""
 
     def __init__(self, encode: Callable[[Any], str] = str, charset: str = "utf-8", *, compression: Compression | None = None) -> None:
+        check_encoding(charset)
         self._encode, self._charset, self._compression = encode, charset, compression
         self.suffix = ".txt" + compressed_suffix(compression)
+
+    @property
+    def can_be_concatenated(self) -> bool:
+        return not _has_mark(self._charset)
 
     def open(self, file: OutputFile) -> PartWriter:
         encode = self._encode
@@ -148,26 +165,36 @@ class CsvFormat(FileFormat):
 
     @property
     def can_be_concatenated(self) -> bool:
-        return not self._header
+        return not self._header and not _has_mark(self._encoding)
 
     def open(self, file: OutputFile) -> PartWriter:
         fields, lines = _Fields(self._columns), self._lines
         header_due = [self._header]
 
         def text_of(batch: Batch) -> str:
+            if isinstance(batch, ColumnBatch) and batch.data.num_columns:
+                columns = dict(zip(batch.data.schema.names, batch.data.columns))
+                return header(columns) + lines.of_columns(_present(fields.of(columns), len(batch)))
             values = rows_of(batch)
-            names = fields.begin(values[0])
-            head = ""
-            if header_due[0]:
-                header_due[0] = False
-                head = lines.header(names) if names else ""
-            return head + lines.of(list(map(fields.of, values)))
+            return header(values[0]) + lines.of(list(map(fields.of, values)))
+
+        def header(record: Any) -> str:
+            names = fields.begin(record)
+            is_due, header_due[0] = header_due[0], False
+            return lines.header(names) if is_due and names else ""
 
         return _text_part(file, self._encoding, text_of, self._compression)
 
 
+def _present(columns: Sequence[Any], rows: int) -> list[Any]:
+    """The columns; of nulls, where one is None."""
+    import pyarrow as pa
+
+    return [pa.nulls(rows) if column is None else column for column in columns]
+
+
 class _Fields:
-    """Puts the fields of records into the order of the header."""
+    """Puts the fields of records, or the columns of a batch, into the order of the header."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:
         self._names = None if columns is None else list(columns)
@@ -211,7 +238,18 @@ class JsonLinesFormat(FileFormat):
         self.suffix = ".jsonl" + compressed_suffix(compression)
 
     def open(self, file: OutputFile) -> PartWriter:
-        return _text_part(file, "utf-8", lambda batch: "".join([json_text(value) + "\n" for value in rows_of(batch)]), self._compression)
+        return _text_part(file, "utf-8", _json_lines, self._compression)
+
+
+def _json_lines(batch: Batch) -> str:
+    if isinstance(batch, ColumnBatch) and batch.data.num_columns:
+        from flinkpy.connectors.part_files.lines.json_objects import json_lines
+
+        try:
+            return json_lines(batch.data)
+        except (TypeError, ValueError):
+            pass  # the rows tell which field cannot be written
+    return "".join([json_text(value) + "\n" for value in rows_of(batch)])
 
 
 class ParquetFormat(FileFormat):
@@ -260,7 +298,8 @@ class AvroFormat(FileFormat):
     def __init__(self, schema: pa.Schema | None = None, codec: Literal["null", "deflate", "bzip2", "snappy", "zstandard"] = "deflate") -> None:
         if codec not in ("null", "deflate", "bzip2", "snappy", "zstandard"):
             raise ProgramError(f"codec is one of null, deflate, bzip2, snappy, zstandard; this is {codec!r:.80}")
-        from flinkpy.connectors.files.avro.avro_types import avro_schema, require_fastavro
+        from flinkpy.connectors.part_files.avro.avro_types import avro_schema
+        from flinkpy.formats.avro.avro_schema import require_fastavro
 
         require_fastavro()
         if schema is not None:
@@ -276,7 +315,7 @@ class AvroFormat(FileFormat):
         return self if schema is self._schema else AvroFormat(schema, self._codec)
 
     def open(self, file: OutputFile) -> PartWriter:
-        from flinkpy.connectors.part_files.avro_part import AvroPart
+        from flinkpy.connectors.part_files.avro.avro_part import AvroPart
 
         return AvroPart(file, self._schema, self._codec)
 

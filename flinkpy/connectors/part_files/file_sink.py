@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.part_files.buckets import BucketAssigner, ByColumns
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_formats import AvroFormat, CsvFormat, FileFormat, JsonLinesFormat, ParquetFormat, TextFormat
@@ -60,7 +61,10 @@ class FileSink(Sink):
         self._format = _FORMATS[format]() if isinstance(format, str) else format
         if compact is not None and compact[1].concatenates and not self._format.can_be_concatenated:
             raise ProgramError(f"{type(self._format).__name__}: files of it cannot be joined by concatenation; derive from FileCompactor to read "
-                               "them and write one, or do without enable_compact() (CSV without header lines can be concatenated)")
+                               "them and write one, or do without enable_compact() (CSV without header lines and text can be joined, if "
+                               "their encoding has no byte order mark)")
+        if compact is not None and compact[1].delimiter and self._format.suffix.endswith(tuple(SUFFIXES)):
+            raise ProgramError(f"a delimiter between compressed files ({self._format.suffix}) would damage them; leave it out")
         self._prefix = prefix
         self._suffix = self._format.suffix if suffix is None else suffix
         if partition_by is not None:

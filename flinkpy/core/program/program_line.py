@@ -14,7 +14,7 @@ from types import FrameType
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.places import place
 
-_OWN_MODULES = ("flinkpy.", "contextlib", "threading")  # threading: the outermost frame of a task's thread
+_OWN_MODULES = ("flinkpy.", "contextlib", "threading", "concurrent.futures")  # the last two: the outermost frames of threads
 
 
 def caller() -> str | None:

@@ -131,8 +131,8 @@ class Sources(ABC, Generic[S]):
     def from_csv(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",", header: bool = True,
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
-        column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None, on_error: OnError | ErrorPolicy = "fail",
-        watch_interval: Duration | timedelta | int | None = None,
+        column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None, newlines_in_values: bool = True,
+        split_bytes: int | None = None, on_error: OnError | ErrorPolicy = "fail", watch_interval: Duration | timedelta | int | None = None,
     ) -> S:
         """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by
         default the first block shows them. Raises ProgramError if there is no such file or column.
@@ -141,6 +141,9 @@ class Sources(ABC, Generic[S]):
         ``column_names`` are the names of columns without a header line, or instead of those in it. ``skip_rows`` lines
         come before the header; lines that begin with ``comment`` are no records.
 
+        With ``newlines_in_values=False`` every line end ends a record. Then large UTF-8 files are cut into parts of about
+        ``split_bytes``, which several subtasks read.
+
         A line with too many or too few fields, or with a value that is not of its column's type, fails the job. With
         ``on_error="null"`` such values are null, with ``"skip"`` such lines are left out, and with
         ``ErrorPolicy.divert(tag)`` they go to a side output as dead letters of a ``BrokenLine``.
@@ -148,12 +151,15 @@ class Sources(ABC, Generic[S]):
         >>> env.from_csv("cities.csv", null_values=["", "NA"], encoding="latin-1", on_error="null")  # doctest: +SKIP
         """
         from flinkpy.connectors.files.column_files import CsvSource
+        from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():
             source = CsvSource(paths, columns, schema, delimiter, header, DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows,
                                null_values=null_values, encoding=encoding, quote_char=quote_char, column_names=column_names, skip_rows=skip_rows,
-                               comment=comment, on_error=_of_source(on_error), watch_interval_ms=_interval(watch_interval))
+                               comment=comment, newlines_in_values=newlines_in_values,
+                               split_bytes=DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes, on_error=_of_source(on_error),
+                               watch_interval_ms=_interval(watch_interval))
             return self._read_lines(source, "CSV Source", on_error)
 
     def from_json_lines(
@@ -182,7 +188,7 @@ class Sources(ABC, Generic[S]):
 
         >>> env.from_avro("events/*.avro")  # doctest: +SKIP
         """
-        from flinkpy.connectors.files.avro.avro_source import AvroSource
+        from flinkpy.connectors.files.avro_source import AvroSource
         from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 
         with located():

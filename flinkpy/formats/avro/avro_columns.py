@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from flinkpy.columns.values.conversion import conformed
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.avro.avro_rows import ALL_DIGITS, AvroRowDeserializationSchema, given_schema
-from flinkpy.formats.avro.avro_schema import AvroField, AvroSchema, AvroType, record_type
+from flinkpy.formats.avro.avro_schema import AvroField, AvroSchema, AvroType, column_schema, record_type
 from flinkpy.formats.avro.avro_vectors import NotSure, Vectors
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, RegisteredFormat, RegisteredSchema
@@ -35,9 +34,7 @@ class AvroColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         writer = schema if writer_schema is None else AvroSchema.parse_string(writer_schema)
         self._texts = (str(schema), str(writer))
         found = record_type(schema, "AvroColumnarDecoder")
-        if not found.has_columns:
-            raise refuse("AvroColumnarDecoder: a column has one type, and the schema has a union of several; read it as rows")
-        self.schema = pa.schema([pa.field(each.name, each.type.arrow()) for each in found.fields])
+        self.schema = column_schema(found, "AvroColumnarDecoder")
         self._rows = AvroRowDeserializationSchema(avro_schema_string=str(schema), writer_schema=str(writer))
         self._writer = record_type(writer, "AvroColumnarDecoder")
         self._columns = _resolution(found, self._writer) if self._writer.has_columns and found.fields else None
@@ -125,9 +122,7 @@ class AvroColumnarEncoder(ColumnarEncoder, RegisteredFormat):
         schema = given_schema(None, avro_schema_string, "AvroColumnarEncoder")
         self._text = str(schema)
         self._type = record_type(schema, "AvroColumnarEncoder")
-        if not self._type.has_columns:
-            raise refuse("AvroColumnarEncoder: a column has one type, and the schema has a union of several; write it as rows")
-        self._schema = pa.schema([pa.field(each.name, each.type.arrow()) for each in self._type.fields])
+        self._schema = column_schema(self._type, "AvroColumnarEncoder")
 
     def encode(self, batch: pa.RecordBatch) -> list[bytes]:
         try:

@@ -181,6 +181,14 @@ def record_type(schema: AvroSchema, where: str) -> AvroType:
     return found
 
 
+def column_schema(found: AvroType, where: str) -> Any:
+    """The schema of a record's columns. Raises ProgramError for a field with a union of several types."""
+    for each in found.fields:
+        if not each.type.has_columns:
+            raise refuse(f"{where}: a column has one type, and field {each.name!r} is a union of several; only rows hold those")
+    return pa.schema([pa.field(each.name, each.type.arrow()) for each in found.fields])
+
+
 def row_type_of_record(found: AvroType) -> RowTypeInfo:
     """The declared type of a record's rows."""
     declared = found.declared()

@@ -23,6 +23,7 @@ from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_ty
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded
+from flinkpy.formats.text_columns import csv_table
 
 
 def dialect_of(where: str, delimiter: str, quote: str | None, escape: str | None, null_literal: str, array_delimiter: str,
@@ -80,7 +81,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
         conversion = arrow_csv.ConvertOptions(column_types=self._read_as, null_values=[dialect.null], strings_can_be_null=True,
                                               quoted_strings_can_be_null=False, true_values=_TRUE, false_values=_FALSE)
         reading = arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=list(self._read_as))
-        return arrow_csv.read_csv(pa.BufferReader(block), reading, options, conversion)
+        return csv_table(block, read_options=reading, parse_options=options, convert_options=conversion)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _decoder, (self._type, self.schema, self._dialect)

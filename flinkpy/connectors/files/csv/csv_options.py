@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.part_files.csv_lines import check_encoding
+from flinkpy.connectors.part_files.lines.csv_lines import check_encoding
 from flinkpy.core.errors import ProgramError
 
 
@@ -16,7 +17,8 @@ class CsvOptions:
 
     - ``header``: whether its first line has the names of the columns; ``column_names``: their names, instead of those;
     - ``skip_rows``: so many lines come before it; ``comment``: lines that begin with this text are no records;
-    - ``null_values``: fields without quotes that are null; ``quote_char``: None if quotes have no meaning.
+    - ``null_values``: fields without quotes that are null; ``quote_char``: None if quotes have no meaning;
+    - ``newlines_in_values``: whether quoted fields may contain line ends.
     """
 
     delimiter: str = ","
@@ -27,6 +29,7 @@ class CsvOptions:
     null_values: tuple[str, ...] = ("",)
     encoding: str = "utf-8"
     quote_char: str | None = '"'
+    newlines_in_values: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.delimiter, str) or len(self.delimiter.encode()) != 1:
@@ -40,12 +43,23 @@ class CsvOptions:
         check_encoding(self.encoding)
 
     @property
-    def ends(self) -> RecordEnds:
+    def quotes(self) -> RecordEnds:
+        """Where records end, if quoted fields may contain line ends."""
         return RecordEnds(self.delimiter.encode(), None if self.quote_char is None else self.quote_char.encode())
+
+    @property
+    def ends(self) -> RecordEnds:
+        """Where records end."""
+        return self.quotes if self.newlines_in_values else replace(self.quotes, quote=None)
+
+    def is_comment(self, record: bytes) -> bool:
+        """Whether the record is none, but a line of a comment."""
+        return self.comment is not None and record.startswith(self.comment.encode())
 
 
 def texts(values: Any, what: str) -> tuple[str, ...]:
     """The texts of a list. Raises ProgramError for anything else."""
-    if isinstance(values, str) or not all(isinstance(each, str) for each in values):
+    found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (None,)
+    if not all(isinstance(each, str) for each in found):
         raise ProgramError(f"{what} takes a list of texts, this is {values!r:.80}")
-    return tuple(values)
+    return found

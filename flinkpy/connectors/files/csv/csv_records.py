@@ -8,7 +8,7 @@ quotes are found at once; only a block with quotes in the middle of fields is go
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -57,6 +57,12 @@ class RecordEnds:
             ends = ends[np.searchsorted(self._quotes(block), ends) % 2 == 0]
         return ends if len(ends) and ends[-1] == len(block) else np.append(ends, len(block))
 
+    def are_within_lines(self, block: bytes) -> bool:
+        """Whether every quoted field ends on the line that it begins on."""
+        if self.quote is None or self.quote not in block:
+            return True
+        return not (np.searchsorted(self._quotes(block), replace(self, quote=None).all(block)) % 2).any()
+
     def _quotes(self, block: bytes) -> Any:
         """The positions of quotes that open and close, in turn. Two quotes inside of a field close it and open it again."""
         data = np.frombuffer(block, np.uint8)
@@ -87,14 +93,19 @@ def lines_in(data: bytes) -> int:
     return data.count(b"\n") or data.count(b"\r")
 
 
-class RecordBlocks:
-    """A stream of bytes in blocks of whole records."""
+def line_feeds_in(data: bytes) -> int:
+    """How many there are, counted several times faster than ``bytes.count`` does."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _STARTS[0]))
 
-    def __init__(self, stream: IO[bytes], ends: RecordEnds, block_bytes: int, longest: int) -> None:
-        self._stream, self._ends, self._block_bytes, self._longest = stream, ends, block_bytes, longest
+
+class RecordBlocks:
+    """A stream of bytes in blocks of whole records. ``begun`` was read from it before."""
+
+    def __init__(self, stream: IO[bytes], ends: RecordEnds, block_bytes: int, longest: int, begun: bytes = b"") -> None:
+        self._stream, self._ends, self._block_bytes, self._longest, self._begun = stream, ends, block_bytes, longest, begun
 
     def __iter__(self) -> Iterator[bytes]:
-        rest = b""
+        rest = self._begun
         while read := self._stream.read(max(self._block_bytes - len(rest), len(rest))):  # twice as much within a long record
             block = rest + read if rest else bytes(read)
             end = self._ends.last(block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.formats.text_columns import as_text, changed, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.connectors.files.csv.csv_records import line_feeds_in
+from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
 
 _WHOLE_BLOCK = 1 << 30
 
@@ -42,11 +43,13 @@ class CsvParser:
     def read(self, block: bytes) -> Any:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
         if self._reading is None:
-            self._reading = self._arrow_options(self._names, self._read_as, self._wanted, _WHOLE_BLOCK)
+            self._reading = self._arrow_options(self._names, self._read_as, self._wanted)
         try:
             read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
         except pa.ArrowInvalid as error:
             raise pa.ArrowInvalid(self._told(str(error))) from error
+        if not self._options.newlines_in_values:
+            self._refuse_line_ends_in_quotes(block, read.num_rows)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
             as_texts = self._parse(block, self._names, pa.schema([(name, pa.string()) for name in large]), list(large))
             for name in large:
@@ -57,6 +60,16 @@ class CsvParser:
         """What Arrow says, with the column's name in place of its number."""
         why = re.sub(r"In CSV column #(\d+): (CSV conversion error)?", lambda found: f"column {self._names[int(found[1])]!r}: {found[2] or ''}", why)
         return f"{why}; name the file's encoding with encoding=, such as 'latin-1'" if "invalid UTF8" in why else why
+
+    def _refuse_line_ends_in_quotes(self, block: bytes, rows: int) -> None:
+        """Raises ArrowInvalid if a quoted field goes on behind its line. Then there are fewer rows than lines, or it is in
+        the last line. So the quotes are searched only where there are not as many rows as lines."""
+        quotes = self._options.quotes
+        last = block[block.rfind(b"\n", 0, len(block) - 1) + 1:]
+        if rows == line_feeds_in(block) and (b"\r" not in block or block.count(b"\r") == block.count(b"\r\n")) and quotes.are_within_lines(last):
+            return
+        if not quotes.are_within_lines(block if self._comment is None else self._without_comments(block)):
+            raise pa.ArrowInvalid("a quoted field goes on behind the end of its line, which newlines_in_values=False rules out")
 
     def _as_declared(self, batch: Any) -> Any:
         """The batch with the types of the schema. Raises ArrowInvalid for a value that has none."""
@@ -69,6 +82,7 @@ class CsvParser:
 
     def texts(self, record: bytes) -> list[str | None]:
         """The fields of one record, however many there are."""
+        record += b"\n"  # without a line end, Arrow counts no fields
         count = self._parse(record, None, None, None).num_columns
         names = [f"f{at}" for at in range(count)]
         row = self._parse(record, names, pa.schema([(name, pa.string()) for name in names]), None)
@@ -103,30 +117,15 @@ class CsvParser:
                options: dict[str, Any] | None = None, *, lenient: bool = False) -> Any:
         if self._comment is not None:
             block = self._without_comments(block)
-        if names is not None and not block.strip(b"\r\n"):
+        if names is not None and (not block or (block.isspace() and not block.strip(b"\r\n"))):  # strip() would copy a block that is not empty
             fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
             return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
-        return csv.read_csv(pa.BufferReader(block), **(options or self._arrow_options(names, types, wanted, _WHOLE_BLOCK, lenient=lenient)))
+        return csv_table(block, **(options or self._arrow_options(names, types, wanted, lenient=lenient)))
 
-    def streamed(self, stream: Any, block_bytes: int) -> Iterator[Any]:
-        """The batches of a stream of records, by Arrow's own reader. It has no comments."""
-        if not self._names:
-            return
-        try:
-            reader = csv.open_csv(stream, **self._arrow_options(self._names, self._read_as, self._wanted, block_bytes))
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" in str(error):
-                return
-            raise
-        with reader:
-            for batch in reader:
-                yield self._as_declared(batch) if self._is_read_otherwise else batch
-
-    def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, block_bytes: int, *,
-                       lenient: bool = False) -> dict[str, Any]:
+    def _arrow_options(self, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None, *, lenient: bool = False) -> dict[str, Any]:
         options = self._options
         return {
-            "read_options": csv.ReadOptions(use_threads=False, block_size=block_bytes, column_names=names, autogenerate_column_names=names is None),
+            "read_options": csv.ReadOptions(use_threads=False, block_size=_WHOLE_BLOCK, column_names=names, autogenerate_column_names=names is None),
             "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False, newlines_in_values=True,
                                               invalid_row_handler=(lambda row: "skip") if lenient else None),
             "convert_options": csv.ConvertOptions(
@@ -140,4 +139,4 @@ class CsvParser:
             return self._comment.sub(b"", block)
         ends = self._options.ends.all(block).tolist()
         records = [block[start:end] for start, end in zip([0, *ends], ends)]
-        return b"".join([record for record in records if not self._comment.match(record)])
+        return b"".join([record for record in records if not self._options.is_comment(record)])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.avro.avro_types import arrow_schema, require_fastavro
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -27,17 +28,17 @@ class AvroSource(ColumnFileSource):
 
     def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
                  schema: pa.Schema | None = None, watch_interval_ms: int | None = None) -> None:
+        from flinkpy.formats.avro.avro_schema import require_fastavro
+
         require_fastavro()
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
-        stream = open_binary(file)
-        try:
-            return arrow_schema(require_fastavro().reader(stream).writer_schema)
-        except (ValueError, EOFError, KeyError) as error:
-            raise ProgramError(f"{file.path} is no Avro file: {error}") from error
-        finally:
-            stream.close()
+        with closing(open_binary(file)) as stream:
+            try:
+                return _opened(stream, file)[1]
+            except (ValueError, EOFError, KeyError) as error:
+                raise ProgramError(f"{file.path} is no Avro file: {error}") from error
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
         if file.size:
@@ -46,25 +47,24 @@ class AvroSource(ColumnFileSource):
     def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
         import pyarrow as pa
 
-        stream = open_binary(split.file)
-        try:
-            reader = require_fastavro().reader(stream)
-            there = arrow_schema(reader.writer_schema)
-            fields = [there.field(field.name) for field in self._in_files if field.name in there.names]
-            records: list[Any] = []
-            for record in reader:
-                records.append(record)
-                if len(records) >= self._batch_rows:
+        with closing(open_binary(split.file)) as stream:
+            try:
+                reader, there = _opened(stream, split.file)
+                fields = [there.field(field.name) for field in self._in_files if field.name in there.names]
+                while records := list(islice(reader, self._batch_rows)):
                     yield self._with_nulls(_batch(records, fields))
-                    records = []
-            if records:
-                yield self._with_nulls(_batch(records, fields))
-        except (ValueError, EOFError, KeyError, IndexError) as error:
-            if isinstance(error, pa.ArrowException):
-                raise
-            raise pa.ArrowInvalid(f"{error or 'it ends within a record'}") from error
-        finally:
-            stream.close()
+            except (ValueError, EOFError, KeyError, IndexError) as error:
+                if isinstance(error, pa.ArrowException):
+                    raise
+                raise pa.ArrowInvalid(f"{error or 'it ends within a record'}") from error
+
+
+def _opened(stream: IO[bytes], file: FileInfo) -> tuple[Any, Any]:
+    """What reads the records, and the schema of their columns. Raises ProgramError for a type that no column has."""
+    from flinkpy.formats.avro.avro_schema import AvroSchema, column_schema, record_type, require_fastavro
+
+    reader = require_fastavro().reader(stream)
+    return reader, column_schema(record_type(AvroSchema(reader.writer_schema), file.path), file.path)
 
 
 def _batch(records: list[Any], fields: list[Any]) -> Any:

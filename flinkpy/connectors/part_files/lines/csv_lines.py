@@ -11,6 +11,7 @@ from typing import Any
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.text_values import cell_text
 
+_BYTE_ORDER_MARK = "\ufeff"  # without quotes, readers drop it at the beginning of a file
 _WRITTEN_WELL = {str, int, float, bool, type(None)}  # Python's csv module writes these well, and all else by its str
 
 
@@ -21,7 +22,7 @@ class CsvLines:
     def __init__(self, delimiter: str, null_value: str, quote_all: bool) -> None:
         self._delimiter, self._null, self._quote_all = delimiter, null_value, quote_all
         self._special = {"", null_value}
-        self._needs_quotes = (delimiter, '"', "\n", "\r")
+        self._needs_quotes = (delimiter, '"', "\n", "\r", _BYTE_ORDER_MARK)
 
     def header(self, names: Sequence[Any]) -> str:
         """The header line with the names of the columns."""
@@ -45,7 +46,34 @@ class CsvLines:
             else:
                 out.write(self._line(row))
         text = out.getvalue()
-        return "".join(map(self._line, rows)) if "\r" in text else text  # the csv module does not quote "\r"
+        unquoted = "\r" in text or _BYTE_ORDER_MARK in text  # the csv module does not quote these
+        return "".join(map(self._line, rows)) if unquoted else text
+
+    def of_columns(self, columns: Sequence[Any]) -> str:
+        """The lines of the rows of these columns of Arrow."""
+        from flinkpy.connectors.part_files.lines.column_lines import joined
+
+        if len(columns) == 1 and columns[0].null_count and not self._null:
+            self._line([None])  # raises the error
+        pieces: list[Any] = []
+        for column in columns:
+            pieces += [self._cells(column), self._delimiter]
+        return joined([*pieces[:-1], "\n"])
+
+    def _cells(self, column: Any) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from flinkpy.connectors.part_files.lines.column_lines import bytes_of, changed, enclosed, texts_of
+
+        texts = texts_of(column, _cell)
+        data = bytes_of(texts)
+        if self._quote_all and b'"' not in data:
+            texts = enclosed(texts, '"')
+        elif (self._quote_all or any(letter.encode() in data for letter in self._needs_quotes)
+                or pc.any(pc.is_in(texts, pa.array(list(self._special), texts.type))).as_py()):
+            texts = changed(texts, self._quoted)
+        return texts.fill_null(self._null)
 
     def _line(self, row: Sequence[Any]) -> str:
         if len(row) == 1 and row[0] is None and not self._null:

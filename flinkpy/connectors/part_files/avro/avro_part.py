@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.columns.values.exact_casts import cast_exactly
-from flinkpy.connectors.files.avro.avro_types import arrow_schema, avro_schema, require_fastavro
+from flinkpy.connectors.part_files.avro.avro_types import avro_schema
 from flinkpy.connectors.part_files.columns_part import ColumnsPart
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.avro.avro_schema import AvroSchema, column_schema, record_type, require_fastavro
 
 
 class AvroPart(ColumnsPart):
@@ -26,7 +27,7 @@ class AvroPart(ColumnsPart):
 
         if self._writer is None:
             found = avro_schema(self._schema)
-            self._stored = arrow_schema(found)
+            self._stored = column_schema(record_type(AvroSchema(found), "Avro"), "Avro")
             self._writer = require_fastavro().write.Writer(self._file, found, codec=self._codec)
         try:
             stored = pa.table([cast_exactly(column.combine_chunks(), field) for column, field in zip(table.columns, self._stored)], self._stored)

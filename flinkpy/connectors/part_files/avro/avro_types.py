@@ -1,4 +1,4 @@
-"""Types of Avro as types of Arrow, and back."""
+"""The Avro schema of a file with given columns."""
 
 from __future__ import annotations
 
@@ -9,60 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.avro.avro_schema import require_fastavro
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLAIN = {"null": pa.null(), "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(),
-          "bytes": pa.binary(), "string": pa.string()}
-_LOGICAL = {
-    "date": pa.date32(), "time-millis": pa.time32("ms"), "time-micros": pa.time64("us"), "uuid": pa.string(),
-    "timestamp-millis": pa.timestamp("ms", "UTC"), "timestamp-micros": pa.timestamp("us", "UTC"),
-    "local-timestamp-millis": pa.timestamp("ms"), "local-timestamp-micros": pa.timestamp("us")}
-
-
-def require_fastavro() -> Any:
-    """The module. Raises ProgramError if it is not installed."""
-    try:
-        import fastavro
-    except ImportError:
-        raise ProgramError("Avro files need the extra: pip install 'flinkpy[avro]'") from None
-    return fastavro
-
-
-def arrow_schema(found: dict[str, Any]) -> Any:
-    """The columns of an Avro record. Raises ProgramError for a field with a union that no column is."""
-    if not isinstance(found, dict) or found.get("type") != "record":
-        raise ProgramError("an Avro file holds records, of which this is none; read it as bytes")
-    return pa.schema(_fields(found, {}))
-
-
-def _fields(record: dict[str, Any], named: dict[str, Any]) -> list[Any]:
-    named[record["name"]] = record
-    return [pa.field(field["name"], *_type(field["type"], field["name"], named)) for field in record["fields"]]
-
-
-def _type(found: Any, name: str, named: dict[str, Any]) -> tuple[Any, bool]:
-    """The type, and whether it may be null."""
-    if isinstance(found, list):
-        kinds = [each for each in found if each != "null"]
-        if len(kinds) > 1:
-            raise ProgramError(f"field {name!r} is one of {len(kinds)} types ({found!r:.100}), which no column is")
-        return (_type(kinds[0], name, named)[0] if kinds else pa.null()), len(kinds) < len(found)
-    if isinstance(found, str):
-        return (_PLAIN[found] if found in _PLAIN else _type(named[found], name, named)[0]), found == "null"
-    kind, logical = found["type"], found.get("logicalType")
-    if logical == "decimal":
-        return pa.decimal128(found["precision"], found.get("scale", 0)), False
-    if logical in _LOGICAL:
-        return _LOGICAL[logical], False
-    if kind == "record":
-        return pa.struct(_fields(found, named)), False
-    if kind in ("enum", "fixed"):
-        named[found["name"]] = found
-        return (pa.string() if kind == "enum" else pa.binary(found["size"])), False
-    if kind in ("array", "map"):
-        item, nullable = _type(found["items" if kind == "array" else "values"], name, named)
-        return (pa.list_(pa.field("item", item, nullable)) if kind == "array" else pa.map_(pa.string(), pa.field("value", item, nullable))), False
-    return _type(kind, name, named)
 
 
 def avro_schema(schema: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Records and columns as lines of text."""
