@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,20 @@ def is_list(kind: Any) -> bool:
 def has_infinity(column: Any) -> bool:
     """Whether it is a column of floats of which one is infinite: it may have been a number that is too large."""
     return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
+
+
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - datetime.date(1970, 1, 1).toordinal() for day in (datetime.date.min, datetime.date.max))
+_UNITS_OF_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def has_moment_outside_python(column: Any) -> bool:
+    """Whether it is a column of dates or timestamps of which one is before the year 1 or behind 9999: rows have no such value."""
+    kind = column.type
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return False
+    units = 1 if pa.types.is_date32(kind) else _UNITS_OF_A_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
+    least, greatest = (found.value for found in pc.min_max(column).values())
+    return least is not None and not (_FIRST_DAY * units <= least and greatest < (_LAST_DAY + 1) * units)
 
 
 def schema_and_type(given: Any, where: str) -> tuple[Any, RowTypeInfo]:
