@@ -33,6 +33,7 @@ from tests.connectors.test_sources_in_the_kit import ShardTests as GoodSource
 GoodSink.__test__ = False  # type: ignore[attr-defined]  # it is run where it is from
 
 
+PATIENT = {"patience_s": SourceTests.patience_s, "prompt_s": SourceTests.prompt_s}
 IMPATIENT = {"patience_s": 5.0, "prompt_s": 2.0}  # a broken connector may hang; a good one has all the time that the kit gives
 
 
@@ -276,7 +277,7 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (WatermarkTooEarly, "test_splits_have_watermarks_of_their_own", {}),
     (OwnWatermarkTooEarly, "test_its_event_times_and_watermarks_are_right", {}),
     (WrongTimes, "test_its_event_times_and_watermarks_are_right", {}),
-    (ReadsEverythingAhead, "test_it_reads_ahead_a_bounded_amount", {"many": 60_000}),
+    (ReadsEverythingAhead, "test_it_reads_ahead_a_bounded_amount", {"many": 60_000, "patience_s": 20.0}),
     (AcknowledgesAtOnce, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (AcknowledgesNothing, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (StaysHere, "test_it_travels", {}),
@@ -301,8 +302,8 @@ def outcome(tests: type[ConnectorTests], name: str, **attributes: Any) -> str:
 
 @pytest.mark.parametrize(("source", "test", "attributes"), SOURCES, ids=[f"{source.__name__}-{test}" for source, test, _ in SOURCES])
 def test_a_broken_source_fails_in_the_test_that_is_named_for_it(source: type[ShardSource], test: str, attributes: dict[str, Any]) -> None:
-    good = outcome(AnySource, test, **{**attributes, "floor": None})
-    broken = outcome(AnySource, test, source=source, **IMPATIENT, **attributes)
+    good = outcome(AnySource, test, **{**attributes, **PATIENT, "floor": None})
+    broken = outcome(AnySource, test, source=source, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
 
 
@@ -606,7 +607,7 @@ SINKS: list[tuple[type[ShelfSink], str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("sink", "test", "attributes"), SINKS, ids=[f"{sink.__name__}-{test}" for sink, test, _ in SINKS])
 def test_a_broken_sink_fails_in_the_test_that_is_named_for_it(sink: type[ShelfSink], test: str, attributes: dict[str, Any]) -> None:
     good = outcome(AnySink, test)
-    broken = outcome(AnySink, test, made=sink, **IMPATIENT, **attributes)
+    broken = outcome(AnySink, test, made=sink, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
 
 
