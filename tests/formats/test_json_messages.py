@@ -26,6 +26,7 @@ from flinkpy.datastream.formats.json import (
 )
 from flinkpy.formats.port import MalformedMessageError
 from tests.formats.drawn import BYTES, damaged, outcome, outcomes_of_columns, same, typed_rows
+from tests.formats.odd_texts import ARROW_TYPES, ODD_TEXTS, check_arrow_against_rows
 
 
 @given(typed_rows())
@@ -160,6 +161,13 @@ def test_what_other_writers_write_means_the_same_in_rows_and_columns(type_info: 
     for text in texts:
         message = f'{{"x": {text}}}'.encode()
         assert outcomes_of_columns(decoder, [message]) == [outcome(read.deserialize, message)], text
+
+
+@pytest.mark.parametrize("kind", ARROW_TYPES, ids=str)
+def test_arrow_reads_nothing_that_rows_read_as_something_else(kind: Any) -> None:
+    """Whatever type of Arrow's a column has."""
+    decoder = JsonColumnarDecoder(pa.schema([("x", kind)]))
+    check_arrow_against_rows(decoder, [(text, f'{{"x": {text}}}'.encode()) for text in ODD_TEXTS])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30"])

@@ -17,7 +17,7 @@ from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, has_infinity, schema_and_type
+from flinkpy.formats.column_types import declared_type, is_sure, schema_and_type
 from flinkpy.formats.csv.csv_cells import Dialect, cell_of
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_type
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
@@ -51,6 +51,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
         self._rows = rows
         self._columns = [_column_reader(field, each, self._dialect) for field, each in zip(self.schema, self._type.field_types)]
         self._read_as = {f"{at}": read_as for at, (read_as, _) in enumerate(self._columns)}
+        self._has_integers = any(map(pa.types.is_integer, self.schema.types))
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
         batch = self._by_arrow(messages) if messages and None not in messages else None
@@ -61,7 +62,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
     def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
         """The batch, or None if a message may be malformed, or must be looked at more closely."""
         block = _joined(messages)
-        if block is None:
+        if block is None or (self._has_integers and b"0x" in block.lower()):  # Arrow has hexadecimal integers
             return None
         try:
             table = self._read(block)
@@ -69,7 +70,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
                 return None
             [batch] = table.combine_chunks().to_batches()
             columns = [convert(column) for column, (_, convert) in zip(batch.columns, self._columns)]
-            return None if any(map(has_infinity, columns)) else pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema) if all(map(is_sure, columns)) else None
         except (pa.ArrowException, ValueError, OverflowError):  # also for a delimiter of several bytes
             return None
 

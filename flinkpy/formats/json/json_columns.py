@@ -21,7 +21,7 @@ from pyarrow import json as arrow_json
 from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, has_infinity, has_moment_outside_python, is_list, schema_and_type
+from flinkpy.formats.column_types import declared_type, is_list, is_sure, schema_and_type
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
@@ -74,7 +74,7 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
                 return None
             columns = [column if column.type.equals(field.type) else column.cast(field.type)
                        for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
-            if any(has_infinity(part) or has_moment_outside_python(part) for part in _parts(columns)):
+            if not all(map(is_sure, _parts(columns))):
                 return None
             return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         except (pa.ArrowException, ValueError):

@@ -152,7 +152,7 @@ class World:
         self.random = random.Random(self.seed)
         self.errors: list[BaseException] = []
         self.scheduled: list[tuple[float, Callable[[], None]]] = []  # by the enumerator, and when it is due
-        self.mail: list[Callable[[], None]] = []
+        self.mail: list[Callable[[], object]] = []
         self.woken = threading.Event()
         self.steps = 0
         self.coordinator = SourceCoordinator(
@@ -166,16 +166,7 @@ class World:
 
     def _in_background(self, function: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                value = function()
-            except Exception as error:
-                future.fail(error)
-            else:
-                future.complete(value)
-
-        self.mail.append(run)
+        self.mail.append(lambda: future.complete_with(function))
         return future
 
     def _post(self, action: Callable[[], None]) -> None:
