@@ -43,6 +43,13 @@ def is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def in_utc(column: Any) -> Any:
+    """The column, with instants in UTC: Arrow writes another zone's offset without the seconds that it had before there was standard time."""
+    kind = column.type
+    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+    return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
+
+
 def is_sure(column: Any) -> bool:
     """Whether a column that Arrow parsed has surely what rows have. Arrow lets some values pass that they refuse: an infinity may have been a number
     that is too large; a decimal has more digits than its type; a moment has nanoseconds, or is not in Python's years."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 import re
@@ -48,6 +49,14 @@ def test_arrow_reads_nothing_that_rows_read_as_something_else(kind: Any) -> None
     decoder = CsvColumnarDecoder(pa.schema([("x", kind), ("y", pa.string())]))
     texts = [str(json.loads(text)) if text.startswith('"') else text for text in (*ODD_TEXTS, "nan", "inf", "007", '"0X1F"')]
     check_arrow_against_rows(decoder, [(text, f"{text},z".encode()) for text in texts])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30"])
+def test_columns_of_other_zones_are_the_same_instants(zone: str) -> None:
+    moments = [datetime.datetime(1800, 1, 1, 12, tzinfo=datetime.timezone.utc), datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone.utc)]
+    messages = CsvColumnarEncoder().encode(pa.record_batch([pa.array(moments, pa.timestamp("us", zone))], names=["at"]))
+    read = CsvColumnarDecoder(Types.ROW_NAMED(["at"], [Types.INSTANT()]))
+    assert read.decode(messages).column("at").to_pylist() == moments
 
 
 @given(typed_rows(FLAT), DIALECTS)

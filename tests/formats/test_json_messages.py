@@ -25,7 +25,7 @@ from flinkpy.datastream.formats.json import (
     JsonSerializationSchema,
 )
 from flinkpy.formats.port import MalformedMessageError
-from tests.formats.drawn import BYTES, damaged, outcome, outcomes_of_columns, same, typed_rows
+from tests.formats.drawn import BYTES, SINGLE, damaged, outcome, outcomes_of_columns, same, typed_rows
 from tests.formats.odd_texts import ARROW_TYPES, ODD_TEXTS, check_arrow_against_rows
 
 
@@ -176,6 +176,23 @@ def test_columns_of_other_zones_are_the_same_instants(zone: str) -> None:
     messages = JsonColumnarEncoder().encode(pa.record_batch([pa.array(moments, pa.timestamp("us", zone))], names=["at"]))
     read = JsonRowDeserializationSchema(Types.ROW_NAMED(["at"], [Types.INSTANT()]))
     assert [read.deserialize(message).at for message in messages] == moments
+
+
+@given(st.sampled_from(SINGLE), st.data())
+def test_the_keys_of_a_map_are_read_as_they_were_written(key: Any, data: st.DataObject) -> None:
+    row_type = Types.ROW_NAMED(["m"], [Types.MAP(key[0], Types.INT())])
+    given_map = data.draw(st.dictionaries(key[1].filter(lambda each: each == each), st.integers(0, 9), max_size=3))
+    message = JsonRowSerializationSchema(row_type).serialize(Row(given_map))
+    found = JsonRowDeserializationSchema(row_type).deserialize(message).m
+    assert {same(each): value for each, value in found.items()} == {same(each): value for each, value in given_map.items()}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(ProgramError, match="cannot be written as JSON: it is nested too deeply"):
+        JsonSerializationSchema().serialize(value)
 
 
 def test_two_keys_of_a_map_that_would_become_one_are_refused() -> None:

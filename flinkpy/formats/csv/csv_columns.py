@@ -17,7 +17,7 @@ from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, is_sure, schema_and_type
+from flinkpy.formats.column_types import declared_type, in_utc, is_sure, schema_and_type
 from flinkpy.formats.csv.csv_cells import Dialect, cell_of
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_type
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
@@ -154,7 +154,7 @@ class CsvColumnarEncoder(ColumnarEncoder):
         if pa.types.is_boolean(kind):
             texts = pc.if_else(column, "true", "false")
         elif any(is_a(kind) for is_a in _WRITTEN_BY_ARROW):
-            texts = column.cast(pa.string())
+            texts = in_utc(column).cast(pa.string())
         else:
             texts = self._one_by_one(column, name)
         special = "".join(letter for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n") if letter is not None)

@@ -21,7 +21,7 @@ from pyarrow import json as arrow_json
 from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, is_list, is_sure, schema_and_type
+from flinkpy.formats.column_types import declared_type, in_utc, is_list, is_sure, schema_and_type
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
@@ -245,14 +245,6 @@ def _decimals(column: Any) -> Any:
     return _quoted(_each(column, lambda value: format(value, "f")))
 
 
-def _moments(column: Any) -> Any:
-    """Instants in UTC: Arrow writes the offset of a zone without its seconds, which it had before there was standard time."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        column = column.cast(pa.timestamp(kind.unit, "UTC"))
-    return _quoted(column.cast(pa.string()))
-
-
 def _each(column: Any, text_of: Callable[[Any], str]) -> Any:
     return pa.array([None if value is None else text_of(value) for value in column.to_pylist()], pa.string())
 
@@ -270,5 +262,5 @@ _WRITERS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (_is_whole, lambda column: column.cast(pa.string())),
     (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _texts),
-    (is_of_bytes, _bytes), (_is_of_time, _moments),
+    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(in_utc(column).cast(pa.string()))),
 ]
