@@ -22,8 +22,8 @@ class ThreadedSinkWriter(SinkWriter):
     goes on with its other work.
 
     ``prepare_commit`` and ``snapshot_state`` are called behind a flush, in the task's thread, while the other thread has nothing to do: so the
-    writer needs no locks. On cancellation its ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. A ``close``
-    that takes long is interrupted too, and nobody waits for it any more. ::
+    writer needs no locks. On cancellation its ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. A
+    ``close`` that takes long is interrupted too, and nobody waits for it any more. ::
 
         def create_writer(self, context):
             return ThreadedSinkWriter(MyWriter(self.address), context)

@@ -161,7 +161,8 @@ def test_a_new_field_has_its_default_as_a_value_of_its_type() -> None:
         ({"type": "long", "logicalType": "local-timestamp-micros"}, 1, datetime.datetime(1970, 1, 1, 0, 0, 0, 1)),
         ({"type": "int", "logicalType": "time-millis"}, 1500, datetime.time(0, 0, 1, 500_000)), (["null", "int"], None, None),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u0001\u0000", Decimal("2.56")),
-        ({"type": "array", "items": "int"}, [1], [1]), ("float", 0.1, 0.10000000149011612), ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}, {"a": "b"},
+        ({"type": "array", "items": "int"}, [1], [1]),
+        ("float", 0.1, 0.10000000149011612), ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}, {"a": "b"},
                                                         Row(a=b"b")),
     ]
     new = json.dumps({"type": "record", "name": "test", "fields": [{"name": f"g{at}", "type": kind, "default": default}
@@ -251,7 +252,7 @@ def test_a_decimal_without_digits_is_bytes_and_one_of_too_many_is_for_rows_only(
     assert AvroColumnarDecoder(record(logical("bytes", "decimal"))).schema.types == [pa.binary()]
     schema = record(logical("bytes", "decimal", precision=100))
     assert AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row(Decimal(10) ** 90))
-    with pytest.raises(ProgramError, match=re.escape("a column has decimals of 1 to 76 digits, and the Avro schema has decimal(100, 0); read it as rows")):
+    with pytest.raises(ProgramError, match=re.escape("decimals of 1 to 76 digits, and the Avro schema has decimal(100, 0); read it as rows")):
         AvroColumnarDecoder(schema)
 
 

@@ -43,8 +43,8 @@ def test_a_message_without_a_value_is_null_and_a_null_is_an_empty_message() -> N
 
 
 @pytest.mark.parametrize("kind", [
-    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2), pa.dictionary(pa.int32(), pa.string()),
-    pa.dictionary(pa.int8(), pa.binary())], ids=str)
+    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2),
+    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.binary())], ids=str)
 def test_bytes_and_texts_of_all_types_are_messages(kind: pa.DataType) -> None:
     of_text = "string" in str(kind)
     column = pa.array(["é", None] if of_text else [b"\xc3\xa9", None], kind)

@@ -1,8 +1,8 @@
 """Protobuf messages: their fields as declared types and as Arrow's.
 
 A field that knows whether it was set (``optional``, a message, a member of a ``oneof``) is None if it was not. Other
-fields have no None. Of the members of a ``oneof`` at most one is set. An enum's value is its name, or its number as text if the enum has no name for it. A ``Timestamp``
-is an instant, and a wrapper such as ``Int32Value`` is its value or None.
+fields have no None. Of the members of a ``oneof`` at most one is set. An enum's value is its name, or its number as text
+if the enum has no name for it. A ``Timestamp`` is an instant, and a wrapper such as ``Int32Value`` is its value or None.
 """
 
 from __future__ import annotations
