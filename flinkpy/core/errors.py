@@ -36,6 +36,10 @@ class SavepointRestoreError(ProgramError):
     """The job cannot start from that checkpoint or savepoint: names the operators whose state has no place in it."""
 
 
+class BoundToParallelismError(SavepointRestoreError):
+    """The checkpoint has records in flight that can only go on with the parallelism they were sent with."""
+
+
 class OutputClosedError(ProgramError):
     """The reader of what the job prints has gone away (``python job.py | head``)."""
 

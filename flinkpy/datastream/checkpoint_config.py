@@ -11,6 +11,7 @@ from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options import compatibility as kept
 from flinkpy.core.options.schema import Option, read
+from flinkpy.core.program.program_line import located
 from flinkpy.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, storage_of
 from flinkpy.datastream.checkpointing_mode import CheckpointingMode
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
@@ -40,22 +41,21 @@ class CheckpointConfig:
     def __init__(self, values: dict[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = {} if values is None else values
 
-    def _set(self, wanted: Option[Any], value: Any) -> CheckpointConfig:
+    def _set(self, wanted: Option[Any], value: Any, *, is_right: bool = True, what: str = "") -> CheckpointConfig:
+        with located():
+            if not is_right:
+                raise ConfigurationError(f"option {wanted.key}: {what}, this is {value!r:.80}")
+            wanted.parse(value)
         self._values[wanted.key] = value
         return self
 
-    def _set_span(self, wanted: Option[Any], span: int | timedelta, at_least: int = 0) -> CheckpointConfig:
-        if isinstance(span, bool) or not isinstance(span, (int, float, timedelta, Time)):
-            raise ConfigurationError(f"option {wanted.key}: milliseconds or a timedelta, this is {span!r:.80}")
-        milliseconds = to_milliseconds(span)
-        if milliseconds < at_least:
-            raise ConfigurationError(f"option {wanted.key}: at least {at_least} ms, this is {milliseconds}")
-        return self._set(wanted, timedelta(milliseconds=milliseconds))
+    def _set_span(self, wanted: Option[Any], span: int | timedelta) -> CheckpointConfig:
+        is_right = isinstance(span, (int, float, timedelta, Time)) and not isinstance(span, bool)
+        value = timedelta(milliseconds=to_milliseconds(span)) if is_right else span
+        return self._set(wanted, value, is_right=is_right, what="milliseconds or a timedelta")
 
-    def _set_number(self, wanted: Option[Any], number: int, at_least: int) -> CheckpointConfig:
-        if isinstance(number, bool) or not isinstance(number, int) or number < at_least:
-            raise ConfigurationError(f"option {wanted.key}: a whole number from {at_least} on, this is {number!r}")
-        return self._set(wanted, number)
+    def _set_number(self, wanted: Option[Any], number: int) -> CheckpointConfig:
+        return self._set(wanted, number, is_right=isinstance(number, int) and not isinstance(number, bool), what="a whole number")
 
     def is_checkpointing_enabled(self) -> bool:
         return read(self._values, options.CHECKPOINT_INTERVAL) is not None
@@ -64,8 +64,9 @@ class CheckpointConfig:
         return CheckpointingMode(read(self._values, options.CHECKPOINT_MODE).value)
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        if not isinstance(checkpointing_mode, CheckpointingMode):
-            raise ConfigurationError(f"{checkpointing_mode!r:.80} is no CheckpointingMode: EXACTLY_ONCE or AT_LEAST_ONCE")
+        with located():
+            if not isinstance(checkpointing_mode, CheckpointingMode):
+                raise ConfigurationError(f"{checkpointing_mode!r:.80} is no CheckpointingMode: EXACTLY_ONCE or AT_LEAST_ONCE")
         return self._set(options.CHECKPOINT_MODE, checkpointing_mode.value)
 
     def get_checkpoint_interval(self) -> int:
@@ -74,13 +75,13 @@ class CheckpointConfig:
         return -1 if interval is None else to_milliseconds(interval)
 
     def set_checkpoint_interval(self, checkpoint_interval: int | timedelta) -> CheckpointConfig:
-        return self._set_span(options.CHECKPOINT_INTERVAL, checkpoint_interval, at_least=10)
+        return self._set_span(options.CHECKPOINT_INTERVAL, checkpoint_interval)
 
     def get_checkpoint_timeout(self) -> int:
         return to_milliseconds(read(self._values, options.CHECKPOINT_TIMEOUT))
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int | timedelta) -> CheckpointConfig:
-        return self._set_span(options.CHECKPOINT_TIMEOUT, checkpoint_timeout, at_least=10)
+        return self._set_span(options.CHECKPOINT_TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
         return to_milliseconds(read(self._values, options.CHECKPOINT_MIN_PAUSE))
@@ -92,13 +93,13 @@ class CheckpointConfig:
         return int(read(self._values, options.CHECKPOINT_MAX_CONCURRENT))
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        return self._set_number(options.CHECKPOINT_MAX_CONCURRENT, max_concurrent_checkpoints, at_least=1)
+        return self._set_number(options.CHECKPOINT_MAX_CONCURRENT, max_concurrent_checkpoints)
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
         return int(read(self._values, options.CHECKPOINT_TOLERABLE_FAILURES))
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        return self._set_number(options.CHECKPOINT_TOLERABLE_FAILURES, tolerable_checkpoint_failure_number, at_least=0)
+        return self._set_number(options.CHECKPOINT_TOLERABLE_FAILURES, tolerable_checkpoint_failure_number)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
         return self.get_tolerable_checkpoint_failure_number() == 0
@@ -139,7 +140,7 @@ class CheckpointConfig:
         return ExternalizedCheckpointRetention(read(self._values, options.CHECKPOINT_RETENTION).value)
 
     def set_externalized_checkpoint_retention(self, retention_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        return self._set(options.CHECKPOINT_RETENTION, ExternalizedCheckpointRetention(retention_mode).value)
+        return self._set(options.CHECKPOINT_RETENTION, getattr(retention_mode, "value", retention_mode))
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         return self.get_externalized_checkpoint_retention() is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
@@ -148,7 +149,7 @@ class CheckpointConfig:
         return ExternalizedCheckpointCleanup(read(self._values, options.CHECKPOINT_RETENTION).value)
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
-        return self._set(options.CHECKPOINT_RETENTION, cleanup_mode.value)
+        return self._set(options.CHECKPOINT_RETENTION, getattr(cleanup_mode, "value", cleanup_mode))
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
         return self.set_externalized_checkpoint_cleanup(cleanup_mode)
@@ -156,8 +157,9 @@ class CheckpointConfig:
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
         """Sets where checkpoints are kept, as an object (Flink 1.x): JobManagerCheckpointStorage or
         FileSystemCheckpointStorage."""
-        if not isinstance(storage, CheckpointStorage):
-            raise ConfigurationError(f"set_checkpoint_storage() takes a CheckpointStorage, this is {storage!r:.80}")
+        with located():
+            if not isinstance(storage, CheckpointStorage):
+                raise ConfigurationError(f"set_checkpoint_storage() takes a CheckpointStorage, this is {storage!r:.80}")
         self._values.update(storage.options())
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from flinkpy.core.errors import SavepointRestoreError
+from flinkpy.core.errors import BoundToParallelismError, SavepointRestoreError
 from flinkpy.core.ids import JobVertexId, OperatorId
 from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED
 from flinkpy.graph.checkpoints import (
@@ -170,7 +170,7 @@ def _check_in_flight(checkpoint: CompletedCheckpoint, job_graph: JobGraph, allow
                 "connects otherwise: start the changed program from a savepoint, or allow that state is left behind")
         if BOUND_TO_SUBTASKS & {state.ship_strategy, edge.ship_strategy} and _is_rescaled(state, edge, job_graph):
             producer, consumer = job_graph.vertex(edge.data_set.producer), job_graph.vertex(edge.consumer)
-            raise SavepointRestoreError(
+            raise BoundToParallelismError(
                 f"checkpoint {checkpoint.checkpoint_id} is unaligned, and has records on their {state.ship_strategy} way from {producer.name!r} to "
                 f"{consumer.name!r}, which cannot go to other subtasks: start with the parallelism it was taken with "
                 f"({state.producers} and {state.consumers}), or from a savepoint")

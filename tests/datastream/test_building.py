@@ -225,6 +225,9 @@ def test_a_mistake_is_refused_at_the_line_of_the_call(env: StreamExecutionEnviro
     (lambda e: e.enable_checkpointing(1), "at least 10 ms"), (lambda e: e.set_restart_strategy("none"), "one of RestartStrategies"),
     (lambda e: e.execute(), "no operators"), (lambda e: e.execute(3), "a job's name is text"), (lambda e: e.set_buffer_timeout(-5), "milliseconds"),
     (lambda e: e.register_slot_sharing_group("a"), "takes a SlotSharingGroup"),
+    (lambda e: e.get_checkpoint_config().set_checkpoint_timeout(5), "checkpointing.timeout: 5 ms is too small; it must be at least 10 ms"),
+    (lambda e: e.get_checkpoint_config().set_externalized_checkpoint_retention(3), "option execution.checkpointing.externalized-checkpoint-ret"),
+    (lambda e: e.get_checkpoint_config().set_max_concurrent_checkpoints(0), "0 is too small; it must be at least 1"),
 ])
 def test_a_wrong_call_on_the_environment_is_refused_at_its_line(env: StreamExecutionEnvironment, mistake: Any, message: str) -> None:
     with pytest.raises((ProgramError, ConfigurationError), match=message) as caught:

@@ -43,11 +43,11 @@ CHECKPOINT_MODE = option(
     "EXACTLY_ONCE or AT_LEAST_ONCE.")
 CHECKPOINT_TIMEOUT = option(
     "execution.checkpointing.timeout", timedelta, timedelta(minutes=10),
-    "A checkpoint that takes longer than this is aborted.")
+    "A checkpoint that takes longer than this is aborted.", at_least=timedelta(milliseconds=10))
 CHECKPOINT_MIN_PAUSE = option(
     "execution.checkpointing.min-pause", timedelta, timedelta(),
     "How long to wait after a checkpoint has ended before the next one starts. With a pause, one checkpoint runs at a "
-    "time.")
+    "time.", at_least=timedelta())
 CHECKPOINT_MAX_CONCURRENT = option(
     "execution.checkpointing.max-concurrent-checkpoints", int, 1,
     "How many checkpoints may be under way at the same time.", at_least=1)
@@ -67,7 +67,7 @@ CHECKPOINT_UNALIGNED = option(
 CHECKPOINT_ALIGNED_TIMEOUT = option(
     "execution.checkpointing.aligned-checkpoint-timeout", timedelta, timedelta(),
     "With unaligned checkpoints: how long a checkpoint may take before its barriers overtake records. 0: they "
-    "overtake at once.")
+    "overtake at once.", at_least=timedelta())
 
 CHECKPOINT_INCREMENTAL = option(
     "execution.checkpointing.incremental", bool, False,

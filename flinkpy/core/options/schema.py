@@ -163,8 +163,7 @@ class Option(Generic[T]):
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigurationError(f"option {self.key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
-            least = f"{self.at_least / timedelta(milliseconds=1):g} ms" if isinstance(self.at_least, timedelta) else self.at_least
-            raise ConfigurationError(f"option {self.key}: {value} is too small; it must be at least {least}")
+            raise ConfigurationError(f"option {self.key}: {_shown(value)} is too small; it must be at least {_shown(self.at_least)}")
         if self.at_most is not None and parsed > self.at_most:
             raise ConfigurationError(f"option {self.key}: {value} is too large; it must be at most {self.at_most}")
         return parsed  # type: ignore[no-any-return]
@@ -175,6 +174,10 @@ class Option(Generic[T]):
         if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
             return value
         return _parser_of(self.kind)(str(value))
+
+
+def _shown(value: Any) -> str:
+    return f"{value / timedelta(milliseconds=1):g} ms" if isinstance(value, timedelta) else str(value)
 
 
 class Schema:

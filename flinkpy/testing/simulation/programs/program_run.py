@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
-from flinkpy.core.errors import EngineError, SavepointRestoreError
+from flinkpy.core.errors import BoundToParallelismError, EngineError, SavepointRestoreError
 from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.checkpointing import RECOVERY_CLAIM, RECOVERY_PATH
@@ -182,7 +182,8 @@ class ProgramRun:
             newest = {RECOVERY_PATH.key: join(DIRECTORY, first.job_id), **claim} if has_one else {}
             claimed = self.cluster.files.newest_checkpoint(first.job_id) if newest and claim else None
             refused, state = self._run_job(another, newest)
-            another = self.scenario.parallelism if _is_bound(refused) else another
+            if refused.result is not None and isinstance(refused.result.error, BoundToParallelismError):
+                another = self.scenario.parallelism
         if claimed is not None and self.cluster.files.is_left(first.job_id, claimed):
             raise EngineError(f"checkpoint {claimed} of {first.job_id} was claimed, and is still there")
 
@@ -215,17 +216,12 @@ class ProgramRun:
             master = self.cluster.job_masters.get(client.job_id)
             raise EngineError(f"the job has no end: {master.scheduler.details() if master is not None else 'it never began'}")
         is_late = self.network.now >= FAULTS_END_S + AGAIN_S
-        may_fail = bool(options) and isinstance(result.error, SavepointRestoreError) and (_is_bound(client) or not is_late)
+        may_fail = bool(options) and isinstance(result.error, BoundToParallelismError if is_late else SavepointRestoreError)
         is_cancelled = cancel_after_s is not None or any(asked.cancels_after_s is not None for asked in savepoints)
         if not (result.state is JobState.FINISHED or (is_cancelled and result.state is JobState.CANCELED) or may_fail):
             raise EngineError(f"the job is {result.state}: {result.error!r}")
         self.cluster.oracle.check_files(client.job_id)
         return client, result.state
-
-
-def _is_bound(client: SimulatedClient) -> bool:
-    """Whether the job was refused because of records in flight which can only go on with the parallelism that they were sent with."""
-    return client.result is not None and "start with the parallelism it was taken with" in str(client.result.error)
 
 
 @lru_cache(maxsize=256)
