@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flinkpy.connectors.memory.ranges import NumberSequenceSource
 from flinkpy.connectors.sinks import Batch, Committer, OperatorContext, Sink, SinkWriter, ThreadedSinkWriter, rows_of
 from flinkpy.connectors.source_api.python_source import PythonSplit, _IteratorReader
 from flinkpy.connectors.sources import (
@@ -24,7 +25,7 @@ from flinkpy.connectors.sources import (
     ThreadedSplitReader,
     Watermark,
 )
-from flinkpy.testing.connectors import ConnectorTests, SinkTests, SourceTests
+from flinkpy.testing.connectors import ConnectorTests, SinkTests, SourceTests, source_world
 from tests.connectors.test_sinks_in_the_kit import SHELVES, Shelf, ShelfCommitter, ShelfSink, ShelfWriter
 from tests.connectors.test_sinks_in_the_kit import TestShelf as GoodSink
 from tests.connectors.test_sources_in_the_kit import HERE, ShardSource
@@ -305,6 +306,32 @@ def test_a_broken_source_fails_in_the_test_that_is_named_for_it(source: type[Sha
     good = outcome(AnySource, test, **{**attributes, **PATIENT, "floor": None})
     broken = outcome(AnySource, test, source=source, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
+
+
+class Ticking:
+    """A clock on which a second passes whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.seconds = count()
+
+    def monotonic(self) -> float:
+        return float(next(self.seconds))
+
+
+def test_patience_is_for_silence_and_not_for_a_source_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_world, "SYSTEM_CLOCK", Ticking())
+    calls = count()
+    with source_world.World(NumberSequenceSource(0, 3)) as world:
+
+        def slow_but_done_in_the_end() -> bool:
+            call = next(calls)
+            if call % 3 == 0:
+                world.subtasks[0].output.emit(RowBatch([call]))
+            return call > 60
+
+        world.run_until(slow_but_done_in_the_end, "reading slowly", 5.0)
+        with pytest.raises(AssertionError, match="silence: nothing has come for 5 s"):
+            world.run_until(lambda: False, "silence", 5.0)
 
 
 # -- sinks ---------------------------------------------------------------------------------------------------------------------------------
