@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
     ClusterOverview,
     DispatcherGateway,
@@ -36,6 +37,8 @@ from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute
 from flinkpy.state.checkpoints.stored_checkpoints import job_folder_of
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+
+T = TypeVar("T")
 
 OnTerminal: TypeAlias = Callable[[JobResult, JobDetails], None]
 """A JobMaster calls it once, in any thread, when its job has ended."""
@@ -161,28 +164,26 @@ class Dispatcher(LeadingEndpoint):
         return [*(overview for overview in found if overview.job_id not in ended), *reversed(ended.values())]
 
     async def request_job_status(self, job_id: JobId) -> JobState:
-        if job_id in self._archive:
-            return self._archive[job_id].result.state
-        try:
-            return await (await self._master_of(job_id)).request_status()
-        except RpcError as error:
-            return self._ended_meanwhile(job_id, error).result.state
+        return await self._tell(job_id, lambda ended: ended.result.state, lambda master: master.request_status())
 
     async def request_job_details(self, job_id: JobId) -> JobDetails:
-        if job_id in self._archive:
-            return self._archive[job_id].details
-        try:
-            return await (await self._master_of(job_id)).request_details()
-        except RpcError as error:
-            return self._ended_meanwhile(job_id, error).details
+        return await self._tell(job_id, lambda ended: ended.details, lambda master: master.request_details())
+
+    async def request_execution_graph(self, job_id: JobId) -> ExecutionGraphInfo:
+        return await self._tell(job_id, lambda ended: ended.graph, lambda master: master.request_execution_graph())
 
     async def request_job_metrics(self, job_id: JobId) -> JobMetrics:
-        if job_id in self._archive:
-            return self._archive[job_id].metrics
-        try:
-            return await (await self._master_of(job_id)).request_metrics()
-        except RpcError as error:
-            return self._ended_meanwhile(job_id, error).metrics
+        return await self._tell(job_id, lambda ended: ended.metrics, lambda master: master.request_metrics())
+
+    async def _tell(self, job_id: JobId, ended: Callable[[ArchivedJob], T], running: Callable[[JobMasterGateway], Future[T]]) -> T:
+        """Of a job that has ended, also while its JobMaster was asked, what is archived; else what the JobMaster says."""
+        if job_id not in self._archive:
+            try:
+                return await running(await self._master_of(job_id))
+            except RpcError:
+                if job_id not in self._archive:
+                    raise
+        return ended(self._archive[job_id])
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
         archived = self._archive.get(job_id)
@@ -191,27 +192,23 @@ class Dispatcher(LeadingEndpoint):
         self._running(job_id)
         client: Future[JobResult | None] = Future()
         self._waiting.setdefault(job_id, []).append(client)
-        self.schedule_run_async(max(0.0, wait_s), lambda: self._give_up_waiting(job_id, client))
-        return client
 
-    def _give_up_waiting(self, job_id: JobId, client: Future[JobResult | None]) -> None:
-        if client.complete(None):
-            waiting = self._waiting[job_id]
-            waiting.remove(client)
-            if not waiting:
-                del self._waiting[job_id]
+        def give_up_waiting() -> None:
+            if client.complete(None):
+                waiting = self._waiting[job_id]
+                waiting.remove(client)
+                if not waiting:
+                    del self._waiting[job_id]
+
+        self.schedule_run_async(max(0.0, wait_s), give_up_waiting)
+        return client
 
     async def cancel_job(self, job_id: JobId) -> None:
         if job_id in self._archive:
             return
         self._running(job_id)
         await self._keeper.cancel(job_id)
-        if job_id in self._archive:  # it ended meanwhile
-            return
-        try:
-            await (await self._master_of(job_id)).cancel()
-        except RpcError as error:
-            self._ended_meanwhile(job_id, error)
+        await self._tell(job_id, lambda ended: None, lambda master: master.cancel())
 
     async def _cancel_until_it_ends(self, job_id: JobId, is_kept: bool = False) -> None:
         """For a job that nobody else cancels again. ``is_kept``: the store knows already that the job is cancelled."""
@@ -226,12 +223,7 @@ class Dispatcher(LeadingEndpoint):
                 self.schedule_run_async(self.CANCEL_AGAIN_S, lambda: self.spawn(self._cancel_until_it_ends(job_id, is_kept)))
 
     async def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> SavepointStatus:
-        if job_id in self._archive:
-            return self._archive[job_id].savepoint(request)
-        try:
-            return await (await self._master_of(job_id)).request_savepoint(request, wait_s)
-        except RpcError as error:
-            return self._ended_meanwhile(job_id, error).savepoint(request)
+        return await self._tell(job_id, lambda ended: ended.savepoint(request), lambda master: master.request_savepoint(request, wait_s))
 
     async def request_cluster_overview(self) -> ClusterOverview:
         address, token = self._managing
@@ -253,14 +245,6 @@ class Dispatcher(LeadingEndpoint):
         if job is None:
             raise ProgramError(f"there is no job {job_id} here; `flinkpy list` shows those there are")
         return job
-
-    def _ended_meanwhile(self, job_id: JobId, error: RpcError) -> ArchivedJob:
-        """Returns the ended job, if a call to its JobMaster failed because the job ended meanwhile; else raises
-        ``error``."""
-        archived = self._archive.get(job_id)
-        if archived is None:
-            raise error
-        return archived
 
     # -- ending ------------------------------------------------------------------------------------------------------------
 

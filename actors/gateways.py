@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.futures import Future
@@ -118,6 +119,7 @@ class JobDetails:
     last_failure: str = ""  # that the job has survived, in words
     checkpoint_id: int | None = None  # of the newest that is complete
     savepoints: tuple[SavepointStatus, ...] = ()  # that clients have asked for and that are over; the last few
+    graph: ExecutionGraphInfo | None = None  # of a job that has ended: all there is to tell
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,10 @@ class DispatcherGateway(Protocol):
 
     def request_job_details(self, job_id: JobId) -> Future[JobDetails]: ...
 
+    def request_execution_graph(self, job_id: JobId) -> Future[ExecutionGraphInfo]:
+        """The whole job, running or ended, for those who watch it."""
+        ...
+
     def request_job_metrics(self, job_id: JobId) -> Future[JobMetrics]: ...
 
     def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult | None]:
@@ -317,6 +323,8 @@ class JobMasterGateway(Protocol):
     def request_status(self) -> Future[JobState]: ...
 
     def request_details(self) -> Future[JobDetails]: ...
+
+    def request_execution_graph(self) -> Future[ExecutionGraphInfo]: ...
 
     def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
         """As the Dispatcher's."""

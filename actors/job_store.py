@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointRequest, SavepointStatus
 from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.core.elements import CheckpointOptions, SnapshotType
@@ -50,6 +51,13 @@ class ArchivedJob:
     @property
     def metrics(self) -> JobMetrics:
         return JobMetrics(self.result.accumulators)
+
+    @property
+    def graph(self) -> ExecutionGraphInfo:
+        """All there is to tell. Raises ProgramError for a job that an older flinkpy has stored."""
+        if self.details.graph is None:
+            raise ProgramError(f"job {self.result.name!r} ended in an older flinkpy: only its state is known")
+        return self.details.graph
 
     def savepoint(self, request: SavepointRequest) -> SavepointStatus:
         """How the savepoint has gone that was asked for while the job ran. Raises SavepointError if none was."""

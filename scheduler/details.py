@@ -30,6 +30,7 @@ class ExecutionSummary:
     state: ExecutionState
     location: TaskManagerLocation | None
     error: BaseException | None
+    entered: dict[ExecutionState, float]  # monotonic seconds at which it entered each state that it has been in
 
 
 @dataclass(frozen=True)
@@ -80,4 +81,5 @@ def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
 
 
 def execution_summary(execution: Execution) -> ExecutionSummary:
-    return ExecutionSummary(execution.attempt_id, str(execution.vertex), execution.state, execution.location, execution.error)
+    return ExecutionSummary(
+        execution.attempt_id, str(execution.vertex), execution.state, execution.location, execution.error, dict(execution.entered))

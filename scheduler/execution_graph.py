@@ -15,8 +15,8 @@ _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 
 
 class ExecutionGraph:
-    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants. Attempts are numbered from
-    ``first_attempt`` on."""
+    """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants; ``now`` is the time of these moves. Attempts are
+    numbered from ``first_attempt`` on."""
 
     def __init__(self, job_graph: JobGraph, first_attempt: int = 0) -> None:
         self.job_graph = job_graph
@@ -34,6 +34,12 @@ class ExecutionGraph:
         self.counts = dict.fromkeys(ExecutionState, 0)  # over all vertices: asked for with every event
         self.counts[ExecutionState.CREATED] = self.size
         self.touched: set[ExecutionVertex] = set()
+        self.now = 0.0
+
+    def begin(self, now: float) -> None:
+        """The job is about to be scheduled: its first attempts are created now."""
+        for vertex in self.vertices:
+            vertex.execution.entered[ExecutionState.CREATED] = now
 
     @property
     def vertices(self) -> Iterator[ExecutionVertex]:
@@ -62,6 +68,7 @@ class ExecutionGraph:
         vertex = execution.vertex
         before = execution.machine.state
         execution.machine.move(state, why)
+        execution.entered[state] = self.now
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[before] -= 1
             counts[state] += 1
@@ -84,7 +91,7 @@ class ExecutionGraph:
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[old.state] -= 1
             counts[ExecutionState.CREATED] += 1
-        vertex.execution = Execution(vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1))
+        vertex.execution = Execution(vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now)
         self.touched.add(vertex)
         return vertex.execution
 

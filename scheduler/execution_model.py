@@ -25,11 +25,12 @@ TERMINAL = (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAI
 class Execution:
     """One attempt to run one subtask."""
 
-    __slots__ = ("attempt_id", "error", "location", "machine", "result_lost", "slot", "started", "vertex")
+    __slots__ = ("attempt_id", "entered", "error", "location", "machine", "result_lost", "slot", "started", "vertex")
 
-    def __init__(self, vertex: ExecutionVertex, attempt_id: ExecutionAttemptId) -> None:
+    def __init__(self, vertex: ExecutionVertex, attempt_id: ExecutionAttemptId, now: float) -> None:
         self.vertex, self.attempt_id = vertex, attempt_id
         self.machine = StateMachine(EXECUTION, str(vertex))
+        self.entered = {self.machine.state: now}  # when it entered each state that it has been in
         self.slot: SharedSlot | None = None  # from SCHEDULED until it ends
         self.location: TaskManagerLocation | None = None  # from DEPLOYING on, also after its end
         self.error: BaseException | None = None
@@ -64,7 +65,7 @@ class ExecutionVertex:
     def __init__(self, job_vertex: ExecutionJobVertex, index: int) -> None:
         self.job_vertex, self.index = job_vertex, index
         self.failover: Failover | None = None  # the failover that will restart it
-        self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt))
+        self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt), 0.0)
 
     @property
     def is_schedulable(self) -> bool:

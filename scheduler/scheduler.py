@@ -99,7 +99,7 @@ class Scheduler:
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What follows from the event, in the order in which it must be carried out. ``now`` is the monotonic time in seconds."""
-        self._now = now
+        self._now = self.graph.now = now
         self.graph.touched.clear()
         self.slots.changed.clear()
         self._handlers[type(event)](event)
@@ -143,6 +143,7 @@ class Scheduler:
 
     def _start(self, event: StartScheduling) -> None:
         if self.state is _J.INITIALIZING:
+            self.graph.begin(self._now)
             self.job.move(_J.CREATED)
             self.job.move(_J.RUNNING)
             self.checkpoints.start(event.time_ms, self._now)

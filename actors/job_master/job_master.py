@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
     JobDetails,
     JobHeartbeat,
@@ -106,7 +107,7 @@ class JobMaster(FencedRpcEndpoint):
         self._generation = generation
         scheduler_config = replace(scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation)
         self.scheduler = Scheduler(job_graph, scheduler_config, service.ids)
-        self.status = JobStatusBook(job_graph, service.clock.time_ms())
+        self.status = JobStatusBook(job_graph, service.clock)
         self._driver = SchedulerDriver(self.scheduler, service.clock, self.schedule_run_async, self._carry_out, self.on_uncaught_error)
         feed = self._driver.feed
         self.slots = SlotBook(
@@ -123,7 +124,7 @@ class JobMaster(FencedRpcEndpoint):
         self._savepoints = SavepointBook(
             job_graph, service.ids, checkpoints.begin_snapshot, self.schedule_run_async, self.scheduler.checkpoints.summary,
             self.status.record_savepoint)
-        self._end = EndOfJob(self.status, self.scheduler.details, service.clock, checkpoints.record_end)
+        self._end = EndOfJob(self.status, self.scheduler, service.clock, checkpoints.record_end)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             RequestSlot: self.slots.request_slot, CancelSlotRequest: self.slots.cancel_request, ReleaseSlot: self.slots.release_slot,
             DeployTasks: lambda command: self._coordinators.attempts_deployed(self._executors.deploy_tasks(command)),
@@ -151,7 +152,12 @@ class JobMaster(FencedRpcEndpoint):
             begin()
 
     def on_stop(self) -> Future[None] | None:
-        self._close_parts("the JobMaster stops")
+        reason = f"job {self.job_id} is {self.status.state.name}" if self.status.has_ended else "the JobMaster stops"
+        self._driver.close()
+        self._savepoints.close()
+        self.slots.close(reason)
+        self._executors.close(reason)
+        self._coordinators.close()
         return None
 
     def on_uncaught_error(self, error: Exception) -> bool:
@@ -164,22 +170,16 @@ class JobMaster(FencedRpcEndpoint):
             self._end_job(JobState.FAILED, error if isinstance(error, FlinkpyError) else EngineError(f"{type(error).__name__}: {error}"))
         return True
 
-    def _close_parts(self, reason: str) -> None:
-        self._driver.close()
-        self._savepoints.close()
-        self.slots.close(reason)
-        self._executors.close(reason)
-        self._coordinators.close()
-
     def _end_job(self, state: JobState, error: BaseException | None) -> None:
         """The job reaches its last state."""
         if self.status.has_ended or self._checkpoints.is_deposed:
             return
         self._end.record_end(state, error)
-        self.status.record_state(state, error)
-        self.status.record_end(self.service.clock.time_ms())
-        self._close_parts(f"job {self.job_id} is {self.status.state.name}")
-        ended = self.status.archived(self.scheduler.details())
+        now_ms = self.service.clock.time_ms()
+        self.status.record_state(state, error, now_ms)
+        self.status.record_end(now_ms)
+        self.on_stop()
+        ended = self.status.archived(self.scheduler.details(), self.scheduler.executions())
         self._on_terminal(ended.result, ended.details)
 
     # -- the scheduler's commands ------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class JobMaster(FencedRpcEndpoint):
         if JOB.is_terminal(command.state):
             self._checkpoints.when_idle(lambda: self._end_job(command.state, command.error))
         else:
-            self.status.record_state(command.state, command.error)
+            self.status.record_state(command.state, command.error, self.service.clock.time_ms())
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
@@ -283,6 +283,11 @@ class JobMaster(FencedRpcEndpoint):
         """Returns counters as of the TaskExecutors' last heartbeats; the call also makes them send the next ones."""
         self._executors.request_metrics()
         return self.status.details(self.scheduler.details())
+
+    def request_execution_graph(self) -> ExecutionGraphInfo:
+        """Counters are as in ``request_details``."""
+        self._executors.request_metrics()
+        return self.status.graph_info(self.scheduler.details(), self.scheduler.executions())
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import copy
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, TimeShares
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointStatus, VertexDetails
-from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics, TimeShares
+from flinkpy.actors.job_master.graph_report import GraphReport
+from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
 from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
-from flinkpy.scheduler.details import SchedulerDetails, VertexSummary
+from flinkpy.scheduler.details import ExecutionSummary, SchedulerDetails, VertexSummary
+from flinkpy.scheduler.scheduler import Scheduler
 
 
 def merge_accumulators(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -52,11 +56,13 @@ SAVEPOINTS_KEPT = 32  # that are over, and that clients may still ask about
 class JobStatusBook:
     """The job's state and error, and the latest reports of its tasks: for each subtask those of its latest attempt."""
 
-    def __init__(self, job_graph: JobGraph, start_ms: int) -> None:
-        self._job_graph, self._start_ms = job_graph, start_ms
+    def __init__(self, job_graph: JobGraph, clock: Clock) -> None:
+        self._job_graph, self._start_ms = job_graph, clock.time_ms()
+        self._graph_report = GraphReport(job_graph, clock)
         self._end_ms: int | None = None
         self._savepoints: deque[SavepointStatus] = deque(maxlen=SAVEPOINTS_KEPT)
         self.state = JobState.INITIALIZING
+        self._entered_ms = {self.state: self._start_ms}
         self.error: BaseException | None = None
         self._subtasks: dict[ExecutionVertexId, SubtaskMetrics] = {}
 
@@ -64,10 +70,11 @@ class JobStatusBook:
     def has_ended(self) -> bool:
         return self._end_ms is not None
 
-    def record_state(self, state: JobState, error: BaseException | None) -> None:
+    def record_state(self, state: JobState, error: BaseException | None, now_ms: int) -> None:
         """The job is in a new state. The error that a terminal state comes with is the one that counts. A job that
         runs again has none."""
         self.state = state
+        self._entered_ms = {**self._entered_ms, state: now_ms}
         self.error = error if JOB.is_terminal(state) or state is JobState.RUNNING else error or self.error
 
     def record_savepoint(self, status: SavepointStatus) -> None:
@@ -95,13 +102,17 @@ class JobStatusBook:
 
     # -- reports -----------------------------------------------------------------------------------------------------------
 
-    def archived(self, scheduler: SchedulerDetails) -> ArchivedJob:
+    def graph_info(self, scheduler: SchedulerDetails, executions: Iterable[ExecutionSummary]) -> ExecutionGraphInfo:
+        """The whole job, for those who watch it."""
+        return self._graph_report.info(self.state, self._entered_ms, self._end_ms, scheduler, executions, self._subtasks)
+
+    def archived(self, scheduler: SchedulerDetails, executions: Iterable[ExecutionSummary]) -> ArchivedJob:
         """How the job ended, and what there is to tell of it then."""
         assert self._end_ms is not None
         runtime_ms = self._end_ms - self._start_ms
         result = JobResult(
             self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.restarts)
-        return ArchivedJob(result, self.details(scheduler))
+        return ArchivedJob(result, replace(self.details(scheduler), graph=self.graph_info(scheduler, executions)))
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -131,8 +142,8 @@ class JobStatusBook:
 class EndOfJob:
     """Has the job's end recorded, once: ``record(job)`` gets what there is to tell of it then."""
 
-    def __init__(self, status: JobStatusBook, details: Callable[[], SchedulerDetails], clock: Clock, record: Callable[[ArchivedJob], None]) -> None:
-        self._status, self._details, self._clock, self._record = status, details, clock, record
+    def __init__(self, status: JobStatusBook, scheduler: Scheduler, clock: Clock, record: Callable[[ArchivedJob], None]) -> None:
+        self._status, self._scheduler, self._clock, self._record = status, scheduler, clock, record
         self._is_recorded = False
 
     def record_end(self, state: JobState, error: BaseException | None) -> None:
@@ -140,9 +151,10 @@ class EndOfJob:
         if not self._is_recorded:
             self._is_recorded = True
             ended = copy.copy(self._status)
-            ended.record_state(state, error)
-            ended.record_end(self._clock.time_ms())
-            self._record(ended.archived(self._details()))
+            now_ms = self._clock.time_ms()
+            ended.record_state(state, error, now_ms)
+            ended.record_end(now_ms)
+            self._record(ended.archived(self._scheduler.details(), self._scheduler.executions()))
 
 
 def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> VertexDetails:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from flinkpy.actors.execution_graph_info import TimeShares
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.metrics.live import opened
-
-
-class TimeShares(NamedTuple):
-    """How a subtask spends a second, in milliseconds: Flink's busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond."""
-
-    busy: int = 0
-    back_pressured: int = 0
-    idle: int = 0
 
 
 class SubtaskMetrics:

@@ -10,6 +10,7 @@ import click
 
 from flinkpy.cli.run import gather
 from flinkpy.core.options.engine import CLUSTER_NAME, Target
+from flinkpy.core.options.rest import REST_ENABLED
 from flinkpy.core.options.schema import read
 
 if TYPE_CHECKING:
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
     """Starts the session and prints how to use it."""
-    from flinkpy.cluster.ray.ray_sessions import start_session
+    from flinkpy.cluster.ray.ray_sessions import running_clusters, start_session
 
     settings = _settings(name, definitions, conf)
     fresh = start_session(settings)
     cluster_id = read(settings, CLUSTER_NAME)
     use = "-t ray-session" if cluster_id == CLUSTER_NAME.default else f"-t ray-session -D {CLUSTER_NAME.key}={cluster_id}"
     click.echo(f"{'started' if fresh else 'there is already'} the flinkpy session {cluster_id!r}; `flinkpy run {use} JOB.py` uses it")
+    if read(settings, REST_ENABLED):
+        _show_rest([cluster for cluster in running_clusters(settings) if cluster.name == cluster_id])
 
 
 def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> None:
@@ -48,6 +51,13 @@ def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
     else:
         for line in session_table(found):
             click.echo(line)
+        _show_rest(found)
+
+
+def _show_rest(clusters: Sequence[RunningCluster]) -> None:
+    for cluster in clusters:
+        if cluster.info is not None and cluster.info.rest:
+            click.echo(f"REST of {cluster.name}: {cluster.info.rest}")
 
 
 def session_table(clusters: Sequence[RunningCluster]) -> list[str]:

@@ -117,6 +117,8 @@ class EmbeddedCluster:
         self.job_manager = JobManager(self.service, self.driver, config, resource_manager_leadership=leadership)
         self.job_manager.start()
         self._dispatcher = connect_to_leader(self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway).result(STOP_TIMEOUT_S)
+        if self.job_manager.rest and sys.stderr is not None:
+            print(f"REST: {self.job_manager.rest}", file=sys.stderr, flush=True)
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
@@ -126,6 +128,7 @@ class EmbeddedCluster:
 
     def stop(self) -> None:
         """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""
+        self.job_manager.stop_rest()
         self.service.stop().result(STOP_TIMEOUT_S)
 
     def __repr__(self) -> str:

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
-from flinkpy.actors.gateways import WorkerDriver
+from flinkpy.actors.gateways import DispatcherGateway, WorkerDriver
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
-from flinkpy.actors.rpc.leadership import StandaloneLeadership
+from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.session import SessionConfig
 from flinkpy.cluster.take_over import with_checkpoint_folder
+from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.high_availability import HighAvailability
+from flinkpy.core.options.rest import RestConfig
 from flinkpy.graph.job_graph import JobGraph
+
+if TYPE_CHECKING:
+    from flinkpy.web.rest_server import RestServer
 
 
 class JobManager:
     """The leading part of a session. ``on_shut_down`` ends its process, after the last job has ended.
     ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token that this worker was
     given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
-    ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left."""
+    ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left.
+
+    Raises ConfigurationError if the REST endpoint cannot have its port.
+    """
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
                  first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None,
                  inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
                  previous_workers: Sequence[ResourceId] = ()) -> None:
         self._service, self._config, self._inheritance = service, config, inheritance
+        self._rest = _rest_server(config.rest, service.clock)
         term = None if inheritance is None else inheritance.term.token
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
@@ -42,8 +52,27 @@ class JobManager:
     def start(self) -> None:
         self.resource_manager.start()
         self.dispatcher.start()
+        if self._rest is not None:
+            connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway).then(self._rest.serve)
+
+    @property
+    def rest(self) -> str:
+        """How to reach the REST endpoint; empty if there is none."""
+        return "" if self._rest is None else self._rest.told
+
+    def stop_rest(self) -> None:
+        if self._rest is not None:
+            self._rest.stop()
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
         return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
                          rpc_config=self._config.rpc, store=store, generation=generation)
+
+
+def _rest_server(config: RestConfig, clock: Clock) -> RestServer | None:
+    if not config.enabled:
+        return None
+    from flinkpy.web.rest_server import RestServer  # a quarter of a second, for those who want it
+
+    return RestServer(config, clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from flinkpy import __version__
@@ -13,9 +13,10 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.rest import RestConfig
 from flinkpy.core.options.schema import SCHEMA
 
-_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability")
+_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.")
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class SessionConfig:
 
     rpc: RpcConfig
     slots: SlotConfig
+    rest: RestConfig = field(default_factory=RestConfig)
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots))
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +50,7 @@ class SessionInfo:
     is_intact: bool = True  # whether that installation is still there, for the next worker
     resource_manager: LeaderInformation = NO_LEADER  # where workers register
     session_id: str = ""  # another one when a session of the same name is started later
+    rest: str = ""  # how to reach the REST endpoint, in words; empty: there is none
 
 
 class SessionGateway(Protocol):
@@ -63,13 +66,14 @@ class SessionEndpoint(RpcEndpoint):
     gateway = SessionGateway
 
     def __init__(self, service: RpcService, configuration: Mapping[str, Any], dispatcher: Future[LeaderInformation],
-                 resource_manager: Future[LeaderInformation], is_application: bool = False, session_id: str = "") -> None:
+                 resource_manager: Future[LeaderInformation], rest: Future[str], is_application: bool = False, session_id: str = "") -> None:
         super().__init__(service, "session")
-        self._dispatcher, self._resource_manager = dispatcher, resource_manager
+        self._dispatcher, self._resource_manager, self._rest = dispatcher, resource_manager, rest
         self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint(), session_id=session_id)
         self._state = state()
 
     async def describe(self) -> SessionInfo:
         dispatcher = await self.in_main_thread(self._dispatcher)
         resource_manager = await self.in_main_thread(self._resource_manager)
-        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state)
+        rest = await self.in_main_thread(self._rest)
+        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state, rest=rest)

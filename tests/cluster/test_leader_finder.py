@@ -27,7 +27,7 @@ class Worker:
 
     def start_session(self, resource_manager: Future[LeaderInformation], session_id: str = "today") -> None:
         service = self.network.service("jobmanager")
-        SessionEndpoint(service, {}, Future.completed(FIRST), resource_manager, session_id=session_id).start()
+        SessionEndpoint(service, {}, Future.completed(FIRST), resource_manager, Future.completed(""), session_id=session_id).start()
         self.network.run_for(1)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.ray_fixture import Census, Eyes, Finished, RayCluster, finish
 from tests.waiting import eventually
+from tests.web.rest import Rest
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
@@ -112,13 +113,21 @@ def nothing_but(eyes: Eyes, before: Census, *managers: str) -> None:
 
 def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
-    assert ray.flinkpy("session", "start", "red").out.startswith("started the flinkpy session 'red'; `flinkpy run -t ray-session -D cluster.id=red")
+    started = ray.flinkpy("session", "start", "-D", "rest.enabled=true", "-D", "rest.port=0", "red").out
+    assert started.startswith("started the flinkpy session 'red'; `flinkpy run -t ray-session -D cluster.id=red")
     red = endless(ray, tmp_path / "red", "red job", *session("red"))
     blue = endless(ray, tmp_path / "blue", "blue job", *session("blue"))  # starts by itself
     own = endless(ray, tmp_path / "own", "own job", "-t", "ray-application", "-D", "cluster.id=own")
     nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue", "jobmanager-own")
 
+    found = re.search(r"^REST of red: http://localhost:(\d+) \(header '(.+): (.+)'\)$", started, re.MULTILINE)
+    assert found is not None
+    rest, token = Rest(int(found[1])), {found[2]: found[3]}
+    assert [(job["name"], job["state"]) for job in rest.ask("/jobs/overview", headers=token).json["jobs"]] == [("red job", "RUNNING")]
+    assert rest.ask("/jobs/overview").status == 401
+
     sessions = ray.flinkpy("session", "list").out
+    assert found[0] in sessions
     assert re.findall(r"^(blue|own|red) +(session|application) +1 +1 +1 +0 ", sessions, re.MULTILINE) == [
         ("blue", "session"), ("own", "application"), ("red", "session")]
     assert ray.flinkpy("session", "start", "red").out.startswith("there is already the flinkpy session 'red'")

@@ -184,12 +184,13 @@ class JobManagerSetup:
                              resource_manager_leadership=StandaloneLeadership(service.ids, term))
         manager.start()
         SessionEndpoint(service, self.configuration, first_leader(manager.dispatching.retrieval()),
-                        first_leader(manager.managing.retrieval()), self.is_application, self.session_id).start()
+                        first_leader(manager.managing.retrieval()), Future.completed(manager.rest), self.is_application, self.session_id).start()
         return manager
 
     def _take_over(self, service: RayRpcService, high_availability: HighAvailability) -> object:
         """The first JobManager of the cluster takes over from nobody."""
         config, dispatcher, resource_manager = SessionConfig.of(self.configuration), Future[LeaderInformation](), Future[LeaderInformation]()
+        rest = Future[str]()
         session = f"{self.cluster_id}-{self.session_id}"
         service.ids = _NamedWorkers(session)
         driver = self._driver(service, config, None)
@@ -205,11 +206,12 @@ class JobManagerSetup:
                                  inheritance=done.result(timeout=0), high_availability=high_availability, previous_workers=previous)
             first_leader(manager.dispatching.retrieval()).forward_to(dispatcher)
             first_leader(manager.managing.retrieval()).forward_to(resource_manager)
+            rest.complete(manager.rest)
             manager.start()
 
         take_over = TakeOver(service, high_availability, on_deposed=service.exit_process)
         take_over.inheritance.add_done_callback(lead)
-        SessionEndpoint(service, self.configuration, dispatcher, resource_manager, self.is_application, self.session_id).start()
+        SessionEndpoint(service, self.configuration, dispatcher, resource_manager, rest, self.is_application, self.session_id).start()
         take_over.start()
         return take_over
 

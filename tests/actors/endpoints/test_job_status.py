@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.job_master.job_report import JobStatusBook
+from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
@@ -43,7 +44,7 @@ def vertex(book: JobStatusBook) -> Any:
 
 @pytest.fixture
 def book() -> JobStatusBook:
-    return JobStatusBook(graph(), 0)
+    return JobStatusBook(graph(), ManualClock())
 
 
 EARLIER = reading(1000, records_in=10, accumulators={"n": 1})
@@ -77,7 +78,7 @@ def test_nothing_comes_behind_the_end_of_an_attempt_but_the_next_attempt(book: J
 
 def test_the_reason_of_a_restart_is_told_until_the_job_runs_again(book: JobStatusBook) -> None:
     for state, error in ((JobState.RUNNING, None), (JobState.RESTARTING, ValueError("why")), (JobState.RUNNING, None)):
-        book.record_state(state, error)
+        book.record_state(state, error, 0)
         assert book.error is error
 
 

@@ -1,0 +1,91 @@
+"""What a job looks like at one moment, for those who watch it: its states and when it entered them, its vertices and subtasks, its failures.
+
+Frozen values that travel; times are milliseconds since 1970. As Flink's ExecutionGraphInfo, it is what the REST endpoint answers from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.scheduler.details import CheckpointSummary
+
+
+class TimeShares(NamedTuple):
+    """How a subtask spends a second, in milliseconds: Flink's busyTimeMsPerSecond, backPressuredTimeMsPerSecond and idleTimeMsPerSecond."""
+
+    busy: int = 0
+    back_pressured: int = 0
+    idle: int = 0
+
+
+@dataclass(frozen=True)
+class SubtaskInfo:
+    """One subtask and its current attempt. The counters are those of its last report."""
+
+    index: int
+    attempt: int
+    state: ExecutionState
+    entered_ms: dict[ExecutionState, int]  # when the attempt entered each state that it has been in
+    location: TaskManagerLocation | None = None
+    records_in: int = 0
+    records_out: int = 0
+    busy_ms: int = 0  # since the attempt began, and so the next two
+    back_pressured_ms: int = 0
+    idle_ms: int = 0
+    shares: TimeShares = field(default_factory=TimeShares)  # of the last seconds
+
+
+@dataclass(frozen=True)
+class InputInfo:
+    """One input of a vertex."""
+
+    producer: str  # vertex id
+    ship_strategy: str
+    exchange: str
+
+
+@dataclass(frozen=True)
+class VertexInfo:
+    """One vertex: a chain of operators, run as subtasks."""
+
+    vertex_id: str
+    name: str
+    max_parallelism: int
+    slot_sharing_group: str
+    operators: tuple[tuple[str, str], ...]  # id and name
+    inputs: tuple[InputInfo, ...]
+    subtasks: tuple[SubtaskInfo, ...]
+
+
+@dataclass(frozen=True)
+class FailureInfo:
+    """One failure. ``subtask`` is empty if it came from outside the tasks."""
+
+    at_ms: int
+    error_class: str
+    message: str
+    subtask: str
+    restarted: bool  # whether the job survived it
+
+
+@dataclass(frozen=True)
+class ExecutionGraphInfo:
+    """A whole job. ``failures`` holds the latest few, oldest first."""
+
+    job_id: JobId
+    name: str
+    state: JobState
+    start_ms: int
+    end_ms: int | None
+    at_ms: int  # when this was so
+    entered_ms: dict[JobState, int]
+    is_bounded: bool
+    configuration: dict[str, Any]
+    vertices: tuple[VertexInfo, ...]
+    failures: tuple[FailureInfo, ...] = ()
+    restarts: int = 0
+    checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)

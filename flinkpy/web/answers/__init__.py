@@ -1,0 +1,1 @@
+"""What each route answers, in Flink's JSON: pure functions of what the Dispatcher tells."""

@@ -1,0 +1,111 @@
+"""Jobs: the overview, one job, its plan, its exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo
+from flinkpy.actors.gateways import JobOverview
+from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.options.engine import RUNTIME_MODE
+from flinkpy.core.options.schema import read
+from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, times
+
+EXCEPTIONS = 20  # shown of a job, unless more are asked for
+
+
+def overview(jobs: Iterable[JobOverview], now_ms: int) -> dict[str, Any]:
+    return {"jobs": [_overview(job, now_ms) for job in jobs]}
+
+
+def _overview(job: JobOverview, now_ms: int) -> dict[str, Any]:
+    end_ms = UNKNOWN if job.end_ms is None else job.end_ms
+    return {
+        "jid": job.job_id, "name": job.name, "state": job.state.name, "start-time": job.start_ms, "end-time": end_ms,
+        "duration": (now_ms if job.end_ms is None else job.end_ms) - job.start_ms,
+        "last-modification": job.start_ms if job.end_ms is None else job.end_ms, "tasks": counts_by_state(job.tasks, with_total=True),
+    }
+
+
+def ids_and_states(jobs: Iterable[JobOverview]) -> dict[str, Any]:
+    return {"jobs": [{"id": job.job_id, "status": job.state.name} for job in jobs]}
+
+
+def details(job: ExecutionGraphInfo) -> dict[str, Any]:
+    end_ms = UNKNOWN if job.end_ms is None else job.end_ms
+    return {
+        "jid": job.job_id, "name": job.name, "isStoppable": not JOB.is_terminal(job.state), "state": job.state.name,
+        "job-type": read(job.configuration, RUNTIME_MODE).value,
+        "start-time": job.start_ms, "end-time": end_ms, "duration": (job.at_ms if job.end_ms is None else job.end_ms) - job.start_ms,
+        "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=UNKNOWN), "now": job.at_ms,
+        "timestamps": times(JobState, job.entered_ms), "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
+        "status-counts": counts_by_state(state_of(vertex) for vertex in job.vertices), "plan": _plan(job),
+        "pending-operators": 0,
+    }
+
+
+def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:
+    return {
+        "id": vertex.vertex_id, "slotSharingGroupId": vertex.slot_sharing_group, "name": vertex.name, "maxParallelism": vertex.max_parallelism,
+        "parallelism": len(vertex.subtasks), "status": state_of(vertex).name, **span(vertex.subtasks, at_ms),
+        "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": counters(vertex.subtasks),
+    }
+
+
+def plan(job: ExecutionGraphInfo) -> dict[str, Any]:
+    return {"plan": _plan(job)}
+
+
+def _plan(job: ExecutionGraphInfo) -> dict[str, Any]:
+    return {
+        "jid": job.job_id, "name": job.name, "type": "STREAMING",
+        "nodes": [{
+            "id": vertex.vertex_id, "parallelism": len(vertex.subtasks), "operator": "", "operator_strategy": "", "description": vertex.name,
+            "inputs": [{"num": number, "id": each.producer, "ship_strategy": each.ship_strategy, "exchange": each.exchange.lower()}
+                       for number, each in enumerate(vertex.inputs)],
+            "optimizer_properties": {},
+        } for vertex in job.vertices],
+    }
+
+
+def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
+    """``shown`` is the job's configuration without secrets."""
+    return {
+        "jid": job.job_id, "name": job.name,
+        "execution-config": {
+            "execution-mode": shown.get("execution.runtime-mode", "STREAMING"), "restart-strategy": shown.get("restart-strategy.type", "default"),
+            "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1), "object-reuse-mode": False,
+            "user-config": dict(shown),
+        },
+    }
+
+
+def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
+    """The newest first."""
+    failures = list(reversed(job.failures))
+    root = failures[0] if failures else None
+    return {
+        "root-exception": None if root is None else _text(root), "timestamp": None if root is None else root.at_ms,
+        "truncated": len(failures) > most, "all-exceptions": [],
+        "exceptionHistory": {"entries": [_failure(each) for each in failures[:most]], "truncated": len(failures) > most},
+    }
+
+
+def _failure(failure: FailureInfo) -> dict[str, Any]:
+    return {
+        "exceptionName": failure.error_class, "stacktrace": _text(failure), "timestamp": failure.at_ms, "taskName": failure.subtask or None,
+        "endpoint": None, "taskManagerId": None, "failureLabels": {}, "concurrentExceptions": [],
+    }
+
+
+def _text(failure: FailureInfo) -> str:
+    return f"{failure.error_class}: {failure.message}"
+
+
+def accumulators(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "job-accumulators": [],
+        "user-task-accumulators": [{"name": name, "type": type(value).__name__, "value": str(value)} for name, value in values.items()],
+        "serialized-user-task-accumulators": {},
+    }

@@ -1,0 +1,98 @@
+"""One vertex: its subtasks, their times, where they run, how busy they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
+from flinkpy.core.lifecycles import EXECUTION, ExecutionState
+from flinkpy.web.answers.states import counters, counts_by_state, span, state_of, times
+
+OK_BELOW, HIGH_ABOVE = 0.1, 0.5  # shares of time in back-pressure, as Flink's levels
+
+
+def details(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
+    return {
+        "id": vertex.vertex_id, "name": vertex.name, "parallelism": len(vertex.subtasks), "maxParallelism": vertex.max_parallelism, "now": job.at_ms,
+        "subtasks": [_subtask(subtask, job.at_ms) for subtask in vertex.subtasks],
+        "aggregated": {"metrics": {}, "status-duration": {}},
+    }
+
+
+def _subtask(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
+    times_of = span([subtask], at_ms)
+    return {
+        "subtask": subtask.index, "status": subtask.state.name, "attempt": subtask.attempt, "endpoint": _endpoint(subtask),
+        **times_of, "start_time": times_of["start-time"], "metrics": counters([subtask]), "taskmanager-id": _task_manager(subtask),
+        "status-duration": _durations(subtask, at_ms), "other-concurrent-attempts": [],
+    }
+
+
+def _durations(subtask: SubtaskInfo, at_ms: int) -> dict[str, int]:
+    """How long it was in each state that it has passed, and is in."""
+    entered = sorted(subtask.entered_ms.items(), key=lambda each: each[1])
+    until = [at for _, at in entered[1:]] + [entered[-1][1] if EXECUTION.is_terminal(subtask.state) else at_ms]
+    return {state.name: end - start for (state, start), end in zip(entered, until)}
+
+
+def _endpoint(subtask: SubtaskInfo) -> str:
+    where = subtask.location
+    if where is None:
+        return "(unassigned)"
+    return f"{where.host or 'localhost'}:{where.data_port}"
+
+
+def _task_manager(subtask: SubtaskInfo) -> str:
+    return "(unassigned)" if subtask.location is None else subtask.location.resource_id
+
+
+def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
+    return {
+        "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
+        "subtasks": [{
+            "subtask": each.index, "endpoint": _endpoint(each), "host": _endpoint(each), "duration": span([each], job.at_ms)["duration"],
+            "timestamps": times(ExecutionState, each.entered_ms),
+        } for each in vertex.subtasks],
+    }
+
+
+def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
+    """The subtasks of each TaskExecutor together."""
+    found: dict[tuple[str, str], list[SubtaskInfo]] = {}
+    for subtask in vertex.subtasks:
+        found.setdefault((_task_manager(subtask), _endpoint(subtask)), []).append(subtask)
+    return {
+        "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
+        "taskmanagers": [{
+            "endpoint": endpoint, "host": endpoint, "taskmanager-id": resource_id, "status": _state(subtasks).name,
+            **span(subtasks, job.at_ms), "metrics": counters(subtasks), "status-counts": counts_by_state(each.state for each in subtasks),
+            "aggregated": {"metrics": {}, "status-duration": {}},
+        } for (resource_id, endpoint), subtasks in found.items()],
+    }
+
+
+def _state(subtasks: Iterable[SubtaskInfo]) -> ExecutionState:
+    return state_of(VertexInfo("", "", 0, "", (), (), tuple(subtasks)))
+
+
+def back_pressure(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
+    """The shares of the last seconds in which subtasks were held up by those behind them, idle, and busy."""
+    subtasks = [_pressure(subtask) for subtask in vertex.subtasks]
+    worst = max((each["ratio"] for each in subtasks), default=0.0)
+    return {
+        "status": "ok", "backpressureLevel": _level(worst), "backpressure-level": _level(worst), "end-timestamp": job.at_ms, "subtasks": subtasks,
+    }
+
+
+def _pressure(subtask: SubtaskInfo) -> dict[str, Any]:
+    busy, back_pressured, idle = subtask.shares
+    ratio = back_pressured / 1000
+    return {
+        "subtask": subtask.index, "attempt-number": subtask.attempt, "backpressureLevel": _level(ratio), "backpressure-level": _level(ratio),
+        "ratio": ratio, "idleRatio": idle / 1000, "busyRatio": busy / 1000, "other-concurrent-attempts": [],
+    }
+
+
+def _level(ratio: float) -> str:
+    return "ok" if ratio <= OK_BELOW else "low" if ratio <= HIGH_ABOVE else "high"

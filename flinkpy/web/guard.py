@@ -1,0 +1,78 @@
+"""Who may ask: those with the token, from this host's own pages, with bodies of a bearable size."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from flinkpy.web.failed_requests import failed
+
+LARGEST_BODY = 1 << 20
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Guard:
+    """An ASGI application in front of another one. ``hosts`` are the names under which this endpoint may be asked, all of them if there are none: a
+    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask."""
+
+    def __init__(self, app: ASGIApp, token: str | None, hosts: Collection[str] = ()) -> None:
+        self._app, self._token, self._hosts = app, token, frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "http":
+            refused = self._refusal(Headers(scope=scope))
+            if refused is not None:
+                status, message = refused
+                response = failed(status, message)
+                if status == 401:
+                    response.headers["www-authenticate"] = "Bearer"
+                await response(scope, receive, send)
+                return
+            receive = _Limited(receive)
+        await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if self._hosts and _name(host) not in self._hosts:
+            return 403, f"this endpoint is not asked as {host!r:.80}"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return 403, f"pages of {origin!r:.80} may not ask here"
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
+            return 413, f"a body has at most {LARGEST_BODY} bytes"
+        if self._token is not None and not hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()):
+            return 401, "the token is missing or wrong: send the header 'Authorization: Bearer …' with the token that the start printed"
+        return None
+
+
+class _Limited:
+    """Passes on a body, and cuts off one that is longer than it said."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._left = receive, LARGEST_BODY
+
+    async def __call__(self) -> Message:
+        message: Any = await self._receive()
+        self._left -= len(message.get("body", b""))
+        return {"type": "http.disconnect"} if self._left < 0 else message
+
+
+def _name(host: str) -> str:
+    """The host without its port; an IPv6 address without brackets.
+
+    >>> _name("localhost:8081"), _name("[::1]:8081")
+    ('localhost', '::1')
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

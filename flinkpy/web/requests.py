@@ -1,0 +1,65 @@
+"""What a request says: ids in its path, parameters, a JSON body. Each raises a 400 or 404 that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, VertexInfo
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.ids import JobId
+from flinkpy.web.dispatcher_calls import DispatcherCalls
+from flinkpy.web.failed_requests import bad_request, not_found
+
+
+def calls_of(request: Request) -> DispatcherCalls:
+    calls: DispatcherCalls = request.app.state.calls
+    return calls
+
+
+def job_id_of(request: Request) -> JobId:
+    return JobId(request.path_params["jobid"])
+
+
+async def job_of(request: Request) -> ExecutionGraphInfo:
+    """The job that the path names."""
+    try:
+        return await calls_of(request).execution_graph(job_id_of(request))
+    except ProgramError as error:
+        raise not_found(str(error)) from None
+
+
+async def vertex_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo]:
+    """The job and the vertex that the path names."""
+    job, vertex_id = await job_of(request), request.path_params["vertexid"]
+    for vertex in job.vertices:
+        if vertex.vertex_id == vertex_id:
+            return job, vertex
+    raise not_found(f"job {job.job_id} has no vertex {vertex_id}")
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object in the body; an empty body is an empty object."""
+    data = await request.body()
+    if not data.strip():
+        return {}
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise bad_request("the body is a JSON object")
+    return found
+
+
+def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:
+    """The first of these fields that is there; null is as not there."""
+    for name in names:
+        value = body.get(name)
+        if value is not None:
+            if not isinstance(value, kind):
+                raise bad_request(f"{name} is a {kind.__name__}, this is {value!r:.80}")
+            return value
+    return None

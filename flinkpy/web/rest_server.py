@@ -1,0 +1,97 @@
+"""Serves the REST endpoint on a thread of its own, from its start to its stop."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+import threading
+
+import uvicorn
+from starlette.applications import Starlette
+
+from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
+from flinkpy.web.dispatcher_calls import DispatcherCalls
+from flinkpy.web.failed_requests import HANDLERS
+from flinkpy.web.guard import LOOPBACK, Guard
+from flinkpy.web.routes import ROUTES
+
+PORT = 8081
+START_S = STOP_S = 5.0
+MOST_CONNECTIONS = 1000
+IDLE_S = 30  # how long a connection may stay open without a request
+
+
+class RestServer:
+    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one.
+
+    Raises ConfigurationError if the address or the port cannot be had.
+    """
+
+    def __init__(self, config: RestConfig, clock: Clock) -> None:
+        self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
+        self._socket = _bound(config)
+        self.port: int = self._socket.getsockname()[1]
+        self._host, self._clock = config.address, clock
+        self._app = Starlette(routes=ROUTES, exception_handlers=HANDLERS)
+        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
+        self._server = uvicorn.Server(uvicorn.Config(
+            guarded, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=1, server_header=False))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="rest", daemon=True)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def told(self) -> str:
+        """How to reach it."""
+        return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
+
+    def serve(self, dispatcher: DispatcherGateway) -> None:
+        self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the thread has ended, or after a few seconds."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+        self._socket.close()
+
+    def __repr__(self) -> str:
+        return f"<RestServer at {self.url}>"
+
+
+def _bound(config: RestConfig) -> socket.socket:
+    """Listens. Raises ConfigurationError if the address or the port cannot be had."""
+    wanted = PORT if config.port is None else config.port
+    for port in (wanted, 0) if config.port is None else (wanted,):
+        try:
+            return _listening(config.address, port)
+        except socket.gaierror as error:
+            raise ConfigurationError(f"option {REST_BIND_ADDRESS.key}: {config.address!r} is no address of this machine ({error.strerror})") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and port != 0 and config.port is None:
+                continue
+            what = REST_PORT.key if error.errno in (errno.EADDRINUSE, errno.EACCES) else REST_BIND_ADDRESS.key
+            raise ConfigurationError(f"option {what}: {config.address}:{port} cannot be had ({error.strerror})") from None
+    raise AssertionError("a free port is always there, or an error")
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    family, kind, protocol, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(128)
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,77 @@
+"""A running job, and the REST endpoint of the cluster that runs it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from flinkpy.common.job_client import JobClient
+from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.testing.environment import embedded_environment
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@dataclass
+class Answer:
+    status: int
+    json: Any
+    headers: dict[str, str]
+
+
+class Rest:
+    """Asks a REST endpoint."""
+
+    def __init__(self, port: int, host: str = "localhost") -> None:
+        self.host, self.port = host, port
+
+    def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        try:
+            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+            connection.request(method, path, data, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, json.loads(response.read() or b"null"), {name.lower(): value for name, value in response.getheaders()})
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        answer = self.ask(path)
+        assert answer.status == 200, answer
+        return answer.json
+
+
+GO = threading.Event()
+
+
+def hold(record: int) -> int:
+    """Waits at the fifth record until the test lets it go."""
+    if record == 5:
+        GO.wait(60)
+    return record
+
+
+@contextmanager
+def held_job(options: dict[str, Any]) -> Iterator[JobClient]:
+    """A job of two vertices, with one and two subtasks, that has read a few records and does not go on; cancelled in the end.
+    ``options`` say that a batch has one record."""
+    GO.clear()
+    env = embedded_environment(options, parallelism=2)
+    env.from_sequence(0, 9).set_parallelism(1).map(hold).set_parallelism(1).rebalance().map(str).sink_to(DiscardingSink())
+    client = env.execute_async("held")
+    try:
+        yield client
+    finally:
+        GO.set()
+        client.cancel().result(30)

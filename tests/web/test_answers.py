@@ -1,0 +1,61 @@
+"""What the routes answer, made from values: states that stand for many, times, aggregates, secrets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
+from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.web.answers import metric_answers
+from flinkpy.web.answers.states import counts_by_state, span, state_of
+from flinkpy.web.shown_configuration import HIDDEN, shown
+
+E = ExecutionState
+
+
+def vertex(*states: ExecutionState) -> VertexInfo:
+    return VertexInfo("v", "vertex", 128, "default", (), (), tuple(SubtaskInfo(index, 0, state, {}) for index, state in enumerate(states)))
+
+
+@pytest.mark.parametrize(("states", "together"), [
+    ((), E.CREATED), ((E.FINISHED, E.FINISHED), E.FINISHED), ((E.FINISHED, E.RUNNING), E.RUNNING), ((E.RUNNING, E.FAILED), E.FAILED),
+    ((E.CANCELED, E.CANCELING), E.CANCELING), ((E.RUNNING, E.CANCELED), E.CANCELED), ((E.SCHEDULED, E.CREATED), E.SCHEDULED),
+    ((E.RUNNING, E.DEPLOYING), E.RUNNING), ((E.CREATED, E.FINISHED), E.CREATED),
+])
+def test_one_state_stands_for_all_subtasks(states: tuple[ExecutionState, ...], together: ExecutionState) -> None:
+    assert state_of(vertex(*states)) is together
+    assert state_of(vertex(*reversed(states))) is together
+
+
+@given(st.lists(st.sampled_from(list(ExecutionState))))
+def test_subtasks_are_counted_by_state_and_together(states: list[ExecutionState]) -> None:
+    counts = counts_by_state(states, with_total=True)
+    assert counts.pop("total") == len(states) == sum(counts.values())
+    assert {name.upper(): count for name, count in counts.items()} == counts_by_state(states)
+
+
+def test_a_span_begins_with_the_first_deployment_and_ends_with_the_last_end() -> None:
+    waiting = SubtaskInfo(0, 0, E.SCHEDULED, {E.CREATED: 1, E.SCHEDULED: 2})
+    running = SubtaskInfo(1, 0, E.RUNNING, {E.CREATED: 1, E.DEPLOYING: 10, E.RUNNING: 12})
+    ended = SubtaskInfo(2, 0, E.FINISHED, {E.CREATED: 1, E.DEPLOYING: 5, E.RUNNING: 7, E.FINISHED: 30})
+    assert span([waiting], 100) == {"start-time": -1, "end-time": -1, "duration": -1}
+    assert span([waiting, running, ended], 100) == {"start-time": 5, "end-time": -1, "duration": 95}
+    assert span([ended], 100) == {"start-time": 5, "end-time": 30, "duration": 25}
+    assert span([], 100) == {"start-time": -1, "end-time": -1, "duration": -1}
+
+
+def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
+    subtasks = tuple(SubtaskInfo(index, 0, E.RUNNING, {}, records_in=count) for index, count in enumerate((3, 9)))
+    both = VertexInfo("v", "vertex", 128, "default", (), (), subtasks)
+    assert metric_answers.aggregated(both, "numRecordsIn,nothing", None) == [{"id": "numRecordsIn", "min": 3, "max": 9, "sum": 12, "avg": 6}]
+    assert metric_answers.aggregated(both, None, None)[0] == {"id": "numRecordsIn"}
+    assert metric_answers.aggregated(vertex(), "numRecordsIn", None) == []
+    with pytest.raises(ValueError, match="agg=median is not there"):
+        metric_answers.aggregated(both, "numRecordsIn", "max,median")
+
+
+def test_the_values_of_secrets_are_hidden_whatever_the_case_of_their_keys() -> None:
+    configuration = {"a.Password": "x", "s3.secret-key": "x", "b.token": "x", "aws.Access-Key": "x", "parallelism.default": 4}
+    assert shown(configuration) == {**dict.fromkeys(sorted(configuration), HIDDEN), "parallelism.default": "4"}

@@ -1,0 +1,109 @@
+"""Who may ask the REST endpoint, and what becomes of it when it cannot have its port."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.rest import RestConfig
+from flinkpy.web.guard import LARGEST_BODY
+from flinkpy.web.rest_server import RestServer
+from tests.web.rest import Rest, free_port, held_job
+
+TOKEN = {"Authorization": "Bearer right"}
+
+
+@pytest.fixture(scope="module")
+def rest() -> Iterator[Rest]:
+    port = free_port()
+    options = {"rest.enabled": "true", "rest.port": str(port), "rest.token": "right"}
+    try:
+        with held_job(options):
+            yield Rest(port)
+    finally:
+        stop_embedded()
+
+
+@pytest.mark.parametrize(("headers", "status", "says"), [
+    (TOKEN, 200, ""), ({}, 401, "the token is missing or wrong"), ({"Authorization": "Bearer wrong"}, 401, "the token is missing or wrong"),
+    ({"Authorization": "right"}, 401, "the token is missing or wrong"), ({"Authorization": "Bearer rïght"}, 401, "the token is missing or wrong"),
+    ({**TOKEN, "Host": "evil.example:80"}, 403, "this endpoint is not asked as 'evil.example:80'"),
+    ({**TOKEN, "Host": "[broken"}, 403, "this endpoint is not asked as"), ({**TOKEN, "Host": "127.0.0.1"}, 200, ""),
+    ({**TOKEN, "Origin": "http://evil.example"}, 403, "pages of 'http://evil.example' may not ask here"),
+    ({**TOKEN, "Origin": "null"}, 403, "pages of 'null' may not ask here"),
+    ({**TOKEN, "Host": "localhost:1", "Origin": "http://localhost:1"}, 200, ""),
+    ({**TOKEN, "Content-Length": str(LARGEST_BODY + 1)}, 413, "a body has at most 1048576 bytes"),
+])
+def test_who_may_ask(rest: Rest, headers: dict[str, str], status: int, says: str) -> None:
+    answer = rest.ask("/jobs", headers={name: value.encode().decode("latin-1") for name, value in headers.items()})
+    assert answer.status == status
+    assert status == 200 or says in answer.json["errors"][0]
+    assert (answer.headers.get("www-authenticate") == "Bearer") is (status == 401)
+    assert "right" not in str(answer.json)
+
+
+def test_a_body_that_is_longer_than_it_says_is_cut_off(rest: Rest) -> None:
+    with socket.create_connection((rest.host, rest.port), 30) as connection:
+        connection.sendall(b"POST /jobs/1/stop HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer right\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        try:
+            for _ in range(2 * LARGEST_BODY // 0x10000):
+                connection.sendall(chunk)
+            answer = connection.recv(100)
+        except OSError:
+            answer = b""
+    assert not answer.startswith(b"HTTP/1.1 2")
+    assert rest.ask("/jobs", headers=TOKEN).status == 200
+
+
+def test_what_is_no_http_is_refused_and_the_next_one_is_answered(rest: Rest) -> None:
+    for nonsense in (b"\x16\x03\x01\x02\x00\x01", b"GET /" + b"a" * 100_000, b"GET /jobs HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
+        with socket.create_connection((rest.host, rest.port), 30) as connection:
+            connection.sendall(nonsense + b"\r\n\r\n")
+            assert b" 200 " not in connection.recv(100)
+    assert rest.ask("/jobs", headers=TOKEN).status == 200
+
+
+@pytest.mark.parametrize("path", ["/../../etc/passwd", "/jobs/..%2f..%2fetc%2fpasswd", "/v1//etc/passwd", "/jobs/%00", "/jobs/" + "a" * 5000])
+def test_a_path_leads_nowhere_else(rest: Rest, path: str) -> None:
+    assert rest.ask(path, headers=TOKEN).status == 404
+
+
+def config(**changes: Any) -> RestConfig:
+    return RestConfig(**{"enabled": True, **changes})
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_named() -> None:
+    first = RestServer(config(port=0), SYSTEM_CLOCK)
+    try:
+        with pytest.raises(ConfigurationError, match=rf"option rest.port: localhost:{first.port} cannot be had \(Address already in use\)"):
+            RestServer(config(port=first.port), SYSTEM_CLOCK)
+    finally:
+        first.stop()
+
+
+def test_without_a_port_a_free_one_is_taken() -> None:
+    servers = [RestServer(config(), SYSTEM_CLOCK) for _ in range(2)]
+    assert servers[0].port != servers[1].port
+    for server in servers:
+        server.stop()
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"option rest.bind-address: .*192.0.2.1"):
+        RestServer(config(address="192.0.2.1"), SYSTEM_CLOCK)
+
+
+def test_each_start_makes_its_own_token_and_tells_it() -> None:
+    servers = first, second, free = [RestServer(config(port=0, needs_token=needs_token), SYSTEM_CLOCK) for needs_token in (True, True, False)]
+    assert len({first.token, second.token, None}) == 3
+    assert first.told == f"http://localhost:{first.port} (header 'Authorization: Bearer {first.token}')"
+    assert free.told == f"http://localhost:{free.port}"
+    for server in servers:
+        server.stop()

@@ -1,0 +1,198 @@
+"""Flink's routes, asked of a cluster with a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.routing import Route
+
+from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.testing.connectors.paced_source import PacedSource
+from flinkpy.testing.environment import embedded_environment
+from flinkpy.web.routes import V1
+from tests.waiting import eventually
+from tests.web.rest import GO, Rest, free_port, held_job
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return {
+        "rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(free_port()), "execution.checkpointing.interval": "1 h",
+        "execution.checkpointing.dir": str(tmp_path_factory.mktemp("checkpoints")), "taskmanager.network.batch.max-records": "1",
+        "rest.token": "not shown",
+    }
+
+
+@pytest.fixture(scope="module")
+def rest(options: dict[str, Any]) -> Iterator[Rest]:
+    try:
+        yield Rest(int(options["rest.port"]))
+    finally:
+        stop_embedded()
+
+
+@pytest.fixture
+def job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
+    """The id of a job whose tasks run."""
+    with held_job(options) as client:
+        job_id = client.get_job_id()
+        eventually(lambda: rest.get(f"/jobs/{job_id}")["status-counts"]["RUNNING"] == 2)
+        yield str(job_id)
+
+
+def vertices(rest: Rest, job: str) -> list[str]:
+    return [vertex["id"] for vertex in rest.get(f"/jobs/{job}")["vertices"]]
+
+
+def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, job: str) -> None:
+    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ()) and "triggerid" not in route.path]
+    assert len(paths) > 15
+    for path in paths:
+        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0])
+        assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
+
+
+def test_the_overview_lists_the_job_as_flinks_command_line_reads_it(rest: Rest, job: str) -> None:
+    [found] = [each for each in rest.get("/jobs/overview")["jobs"] if each["jid"] == job]
+    assert (found["name"], found["state"], found["end-time"], found["tasks"]["running"], found["tasks"]["total"]) == ("held", "RUNNING", -1, 3, 3)
+    assert 0 < found["start-time"] <= found["start-time"] + found["duration"]
+    assert {"id": job, "status": "RUNNING"} in rest.get("/jobs")["jobs"]
+    assert rest.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
+
+
+def test_a_job_tells_its_graph_and_when_it_entered_which_state(rest: Rest, job: str) -> None:
+    found = rest.get(f"/jobs/{job}")
+    assert [(each["parallelism"], each["status"]) for each in found["vertices"]] == [(1, "RUNNING"), (2, "RUNNING")]
+    stamps = found["timestamps"]
+    assert found["start-time"] == stamps["INITIALIZING"] <= stamps["CREATED"] <= stamps["RUNNING"] <= found["now"]
+    assert stamps["FINISHED"] == 0
+    source, sink = found["plan"]["nodes"]
+    assert source["inputs"] == []
+    assert sink["inputs"] == [{"num": 0, "id": source["id"], "ship_strategy": "REBALANCE", "exchange": "pipelined"}]
+    assert rest.get(f"/jobs/{job}/plan")["plan"] == found["plan"]
+
+
+def test_a_vertex_tells_its_subtasks_with_their_times_and_places(rest: Rest, job: str) -> None:
+    _, second = vertices(rest, job)
+    found = rest.get(f"/jobs/{job}/vertices/{second}")
+    assert [(each["subtask"], each["status"], each["attempt"]) for each in found["subtasks"]] == [(0, "RUNNING", 0), (1, "RUNNING", 0)]
+    for subtask in found["subtasks"]:
+        assert set(subtask["status-duration"]) >= {"CREATED", "SCHEDULED", "DEPLOYING", "RUNNING"}
+        assert subtask["end-time"] == -1 < subtask["start-time"]
+    times = rest.get(f"/jobs/{job}/vertices/{second}/subtasktimes")["subtasks"]
+    assert all(each["timestamps"]["DEPLOYING"] > 0 and each["timestamps"]["FINISHED"] == 0 for each in times)
+    [manager] = rest.get(f"/jobs/{job}/vertices/{second}/taskmanagers")["taskmanagers"]
+    assert (manager["status"], manager["status-counts"]["RUNNING"]) == ("RUNNING", 2)
+    assert [each["subtask"] for each in rest.get(f"/jobs/{job}/vertices/{second}/backpressure")["subtasks"]] == [0, 1]
+
+
+def test_metrics_are_listed_and_read_by_name(rest: Rest, job: str) -> None:
+    source, _ = vertices(rest, job)
+    path = f"/jobs/{job}/vertices/{source}/metrics"
+    assert {"id": "0.numRecordsOut"} in rest.get(path)
+    eventually(lambda: rest.get(f"{path}?get=0.numRecordsOut,nothing") == [{"id": "0.numRecordsOut", "value": "5"}])
+    assert rest.get(f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=max,sum") == [{"id": "numRecordsOut", "max": 5, "sum": 5}]
+    assert rest.get(f"/jobs/{job}/metrics?get=numRestarts") == [{"id": "numRestarts", "value": "0"}]
+    assert rest.ask(f"/jobs/{job}/vertices/{source}/subtasks/metrics?get=numRecordsOut&agg=p99").status == 400
+
+
+@pytest.fixture
+def waiting_job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
+    """The id of a job that waits for a checkpoint after each ten records."""
+    env = embedded_environment(options)
+    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
+    client = env.execute_async("waiting")
+    try:
+        job_id = str(client.get_job_id())
+        eventually(lambda: rest.get(f"/jobs/{job_id}")["status-counts"]["RUNNING"] == 1)
+        yield job_id
+    finally:
+        client.cancel().result(30)
+
+
+def outcome(rest: Rest, path: str) -> Any:
+    """Of an operation that was asked for, when it is over."""
+    eventually(lambda: rest.get(path)["status"]["id"] == "COMPLETED")
+    return rest.get(path)["operation"]
+
+
+def test_a_savepoint_is_asked_for_and_found_under_its_id(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
+    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": str(tmp_path), "cancel-job": False})
+    assert asked.status == 202
+    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    assert location.parent == tmp_path
+    assert location.is_dir()
+    assert rest.get(f"/jobs/{waiting_job}/status") == {"status": "RUNNING"}
+
+
+def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
+    asked = rest.ask(f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False})
+    eventually(lambda: rest.get(f"/jobs/{waiting_job}/status") == {"status": "FINISHED"})
+    assert Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]).is_dir()
+
+
+def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
+    asked = rest.ask(f"/jobs/{waiting_job}/checkpoints", "POST", {"checkpointType": "FULL"})
+    assert "chk-1" in outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}")["location"]
+    eventually(lambda: (rest.get(f"/jobs/{waiting_job}/checkpoints")["latest"]["completed"] or {}).get("id") == 1)
+    assert rest.get(f"/jobs/{waiting_job}/checkpoints/config")["interval"] == 3_600_000
+
+
+def test_a_savepoint_that_fails_says_why(rest: Rest, waiting_job: str) -> None:
+    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": "/dev/null/no"})
+    failure = outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["failure-cause"]
+    assert "/dev/null/no" in failure["stack-trace"]
+
+
+def test_a_job_that_has_failed_tells_why(rest: Rest, options: dict[str, Any]) -> None:
+    env = embedded_environment({**options, "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "1",
+                                "restart-strategy.fixed-delay.delay": "1 ms"})
+    env.from_collection([1, 0]).map(lambda n: 1 // n).sink_to(DiscardingSink())
+    client = env.execute_async("divides")
+    job_id = client.get_job_id()
+    eventually(lambda: rest.get(f"/jobs/{job_id}/status") == {"status": "FAILED"})
+    found = rest.get(f"/jobs/{job_id}/exceptions")
+    assert "ZeroDivisionError" in found["root-exception"]
+    assert [entry["taskName"] for entry in found["exceptionHistory"]["entries"]] == ["Source: Collection Source -> Map -> Sink: Writer (1/1)"] * 2
+    assert found["timestamp"] >= found["exceptionHistory"]["entries"][1]["timestamp"]
+    assert len(rest.get(f"/jobs/{job_id}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]) == 1
+    assert rest.get(f"/jobs/{job_id}/metrics?get=numRestarts")[0]["value"] == "1"
+
+
+def test_secrets_are_not_shown(rest: Rest, job: str) -> None:
+    config = rest.get(f"/jobs/{job}/config")["execution-config"]["user-config"]
+    assert (config["rest.token"], config["execution.checkpointing.interval"]) == ("******", "1 h")
+
+
+def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None:
+    assert rest.ask(f"/jobs/{job}?mode=cancel", "PATCH").status == 202
+    GO.set()
+    eventually(lambda: rest.get(f"/jobs/{job}")["state"] == "CANCELED")
+    found = rest.get(f"/jobs/{job}")
+    assert found["end-time"] == found["timestamps"]["CANCELED"] >= found["start-time"]
+    assert [each["status"] for each in found["vertices"]] == ["CANCELED", "CANCELED"]
+    assert rest.ask(f"/jobs/{job}", "PATCH").status == 202  # it may be asked again
+    assert rest.ask(f"/jobs/{job}?mode=stop", "PATCH").status == 400
+
+
+@pytest.mark.parametrize(("path", "method", "body", "status", "says"), [
+    ("/jobs/00", "GET", None, 404, "there is no job 00"), ("/nothing", "GET", None, 404, "/nothing is not there"),
+    ("/jobs/00/vertices/1", "GET", None, 404, "there is no job 00"), ("/jobs/00", "PATCH", None, 404, "there is no job 00"),
+    ("/jobs", "DELETE", None, 405, "Method Not Allowed"), ("/jobs/JOB/vertices/1", "GET", None, 404, "has no vertex 1"),
+    ("/jobs/JOB/stop", "POST", b"{", 400, "the body is no JSON"), ("/jobs/JOB/stop", "POST", [1], 400, "the body is a JSON object"),
+    ("/jobs/JOB/savepoints", "POST", {"target-directory": 3}, 400, "target-directory is a str, this is 3"),
+    ("/jobs/JOB/savepoints", "POST", {"formatType": "ZIP"}, 400, "formatType is NATIVE or CANONICAL"),
+    ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
+    ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
+])
+def test_what_cannot_be_answered_is_told_in_flinks_form(
+    rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,
+) -> None:
+    answer = rest.ask(path.replace("JOB", job), method, body)
+    assert answer.status == status
+    [message] = answer.json["errors"]
+    assert says in message
