@@ -15,9 +15,9 @@ from flinkpy.testing.connectors.sink_author import SinkSteps
 class SinkJobs(EmbeddedJobs, SinkSteps):
     """Whole jobs that write to the sink."""
 
-    def paced(self, parallelism: int = 1, pace: int = 12, **failing: Any) -> PacedSource:
-        """The records, a few for each checkpoint, in a split for each subtask."""
-        return PacedSource([(self.record(number), number) for number in range(self.records)], pace, parallelism, **failing)
+    def paced(self, parallelism: int = 1, pace: int = 12, more: int = 0, **failing: Any) -> PacedSource:
+        """The records, and some more, a few for each checkpoint, in a split for each subtask."""
+        return PacedSource([(self.record(number), number) for number in range(self.records + more)], pace, parallelism, **failing)
 
     def write_job(self, source: PacedSource, options: Mapping[str, Any] = WITH_CHECKPOINTS) -> RunningJob:
         """One that writes what the source gives."""
@@ -26,9 +26,13 @@ class SinkJobs(EmbeddedJobs, SinkSteps):
 
     @in_time
     def test_a_job_writes_all_of_it(self) -> None:
+        """With checkpoints; and without, where the last records are written out at the end and not before."""
         for parallelism in (1, 2):
             self.write_job(self.paced(parallelism)).finish()
             self.sees(self.records, f"a job of parallelism {parallelism}")
+            self.open_anew()
+            self.write_job(self.paced(parallelism, self.records + 1, more=1), {}).finish()
+            self.sees(self.records + 1, f"a job of parallelism {parallelism} without checkpoints")
             self.open_anew()
 
     @in_time
