@@ -93,7 +93,7 @@ class Aggregate(ABC):
         """Whether partial accumulators give the same result however the values are divided, in their order."""
         import pyarrow as pa
 
-        return bool(self.only_counts or self.selects or pa.types.is_integer(computed_in))
+        return bool(self.only_counts or self.selects or pa.types.is_integer(computed_in) or pa.types.is_decimal(computed_in))
 
     def adding(self, computed_in: Any) -> Callable[[Any, Any], Any]:
         """``add`` for Python values of that Arrow type."""

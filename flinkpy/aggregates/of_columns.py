@@ -73,8 +73,8 @@ class ColumnAggregate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether partial accumulators give the same result however the values are divided. Sums of floats and of
-        decimals are rounded, so theirs do not."""
+        """Whether partial accumulators give the same result however the values are divided. Sums of floats are rounded,
+        so theirs do not."""
         return self.of.is_exact_over(self.computed_in)
 
     def few(self, column: Any, codes: Any) -> tuple[Any, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from flinkpy.aggregates.algebra import OfColumns, floats_of_numbers
-from flinkpy.aggregates.chunks import Chunks, by_group
+from flinkpy.aggregates.algebra import floats_of_numbers
+from flinkpy.aggregates.chunks import Chunks
+from flinkpy.aggregates.kept_values import KeptValues
 
 
-class Percentile(OfColumns):
+class Percentile(KeptValues):
     """The value at a share of the way through the sorted values, as a float, with linear interpolation between its two
     neighbours. NaN is the greatest value."""
 
@@ -24,39 +26,25 @@ class Percentile(OfColumns):
     def computed_in(self, input_type: Any) -> Any:
         return floats_of_numbers(self.name, input_type)
 
-    def needs_objects(self) -> bool:
-        return True
-
-    def is_exact_over(self, computed_in: Any) -> bool:
-        return True
-
-    def grouped(self, values: Any, codes: Any, groups: int) -> Any:
+    def with_values(self, known: Chunks[Any] | None, values: Iterable[Any]) -> Chunks[Any] | None:
         import numpy as np
 
-        found = np.full(groups, None, dtype=object)
-        for group, accumulators, singles in by_group(values, codes):
-            known = accumulators[0] if accumulators else None
-            for each in accumulators[1:]:
-                known = _with(known, _numbers(each).tolist())
-            found[group] = _with(known, singles)
-        return found
+        new = np.array([number for number in values if number is not None], np.float64)
+        if not len(new):
+            return known
+        return (Chunks(()) if known is None else known).with_chunk(new, lambda one, other: np.concatenate([one, other]))
 
-    def saved(self, accumulators: Any, computed_in: Any) -> Any:
-        import pyarrow as pa
-
-        return pa.array([_numbers(each) for each in accumulators], pa.list_(pa.float64()))
-
-    def loaded(self, saved: Any) -> Any:
+    def values_in(self, accumulator: Any) -> Any:
         import numpy as np
 
-        found = np.empty(len(saved), dtype=object)
-        found[:] = [_with(None, each) for each in saved.to_pylist()]
-        return found
+        if type(accumulator) is Chunks:
+            return np.concatenate(accumulator.chunks)
+        return np.array([] if accumulator is None else [accumulator], np.float64)
 
     def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
         import pyarrow as pa
 
-        return pa.array([self._of(_numbers(each)) for each in values], pa.float64(), from_pandas=False)
+        return pa.array([self._of(self.values_in(each)) for each in values], pa.float64(), from_pandas=False)
 
     def _of(self, numbers: Any) -> float | None:
         import numpy as np
@@ -67,25 +55,11 @@ class Percentile(OfColumns):
         ordered, below = np.sort(numbers, kind="stable"), int(position)
         low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
         between = position - below
-        return low if between == 0 or low == high else low + (high - low) * between
+        if between == 0 or low == high:
+            return low
+        # The distance of two large numbers may be infinite, while what lies between them is not
+        return low + (high - low) * between if math.isfinite(high - low) else low * (1 - between) + high * between
 
 
 class Median(Percentile):
     name = "median"
-
-
-def _numbers(accumulator: Any) -> Any:
-    import numpy as np
-
-    if type(accumulator) is Chunks:
-        return np.concatenate(accumulator.chunks)
-    return np.array([] if accumulator is None else [accumulator], np.float64)
-
-
-def _with(known: Chunks[Any] | None, numbers: list[Any]) -> Chunks[Any] | None:
-    import numpy as np
-
-    new = np.array([number for number in numbers if number is not None], np.float64)
-    if not len(new):
-        return known
-    return (Chunks(()) if known is None else known).with_chunk(new, lambda one, other: np.concatenate([one, other]))

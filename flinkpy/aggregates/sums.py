@@ -6,6 +6,7 @@ from __future__ import annotations
 import decimal
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from flinkpy.aggregates.algebra import Aggregate, Runs
@@ -101,8 +102,8 @@ class Average(Sum):
         import numpy as np
         import pyarrow as pa
 
-        if values.dtype == object:
-            return pa.array([float(value / count) if count else None for value, count in zip(values, counts.tolist())], pa.float64())
+        if values.dtype == object:  # decimals, or integers beyond 64 bits
+            return pa.array([float(Fraction(value) / count) if count else None for value, count in zip(values, counts.tolist())], pa.float64())
         means, divisors = np.empty(len(values)), np.maximum(counts, 1)
         is_large = np.zeros(len(values), np.bool_) if values.dtype == np.float64 else (values >= _EXACT_FLOATS) | (values <= -_EXACT_FLOATS)
         if is_large.any():

@@ -7,7 +7,7 @@ node of the tree. The type of a node is found by running its kernel on empty arr
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -42,6 +42,16 @@ def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
 
     constant = compiled.evaluate(None)
     return Compiled(compiled.type, lambda batch: pa.repeat(constant, batch.num_rows))
+
+
+def compile_selection(chosen: Sequence[tuple[str, Expression]], schema: pa.Schema) -> tuple[pa.Schema, Evaluate]:
+    """The schema that these named expressions make of ``schema``, and the function that makes a record batch of one."""
+    import pyarrow as pa
+
+    compiled = [compile_expression(expression, schema) for _, expression in chosen]
+    evaluates = [each.evaluate for each in compiled]
+    result = pa.schema([pa.field(name, each.type) for (name, _), each in zip(chosen, compiled)])
+    return result, lambda batch: pa.RecordBatch.from_arrays([evaluate(batch) for evaluate in evaluates], schema=result)
 
 
 def _compile(expression: Expression, schema: pa.Schema) -> Compiled:

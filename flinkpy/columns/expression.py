@@ -418,3 +418,10 @@ def refuse_aggregates(expression: Expression, where: str) -> None:
         raise ProgramError(f"{where} cannot take the aggregate {expression!r}; aggregates belong into aggregate(...)")
     for each in expression.inputs:
         refuse_aggregates(each, where)
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The names of the columns that it is computed from."""
+    if isinstance(expression, Column):
+        return {expression.column}
+    return {name for each in expression.inputs for name in columns_of(each)}

@@ -8,7 +8,7 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
@@ -127,8 +127,8 @@ def _floor_divide(left: Any, right: Any) -> Any:
 
 def _first_best(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def best(*values: Any) -> Any:
-        chosen = values[0]
-        for value in values[1:]:
+        chosen, *others = _alike(values)
+        for value in others:
             chosen = value if is_better(value, chosen) else chosen
         return chosen
     return best
@@ -139,23 +139,33 @@ def _is_greater(value: Any, other: Any) -> bool:
     return bool(other == other and (value != value or value > other))
 
 
+def _is_in(value: Any, *choices: Any) -> bool:
+    return any(value == each for each in choices)
+
+
 def _is_less(value: Any, other: Any) -> bool:
     return bool(value == value and (other != other or value < other))
 
 
+def _alike(values: Iterable[Any]) -> list[Any]:
+    """The values; the numbers among them as floats if one is a float, as in SQL."""
+    listed = list(values)
+    if not any(isinstance(value, float) for value in listed):
+        return listed
+    return [float(value) if isinstance(value, (int, Decimal)) else value for value in listed]
+
+
 def _numbers(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operation on a decimal and a float is computed with floats; on decimals alone it is exact."""
+    """An operation with a float is computed with floats; on integers and decimals it is exact."""
     def apply(left: Any, right: Any) -> Any:
-        if isinstance(left, float) and isinstance(right, Decimal):
-            right = float(right)
-        elif isinstance(left, Decimal) and isinstance(right, float):
-            left = float(left)
+        left, right = _alike((left, right))
         with localcontext(_EXACT):
             return _int64(operation(left, right))
     return apply
 
 
-def _cast(value: Any, to: Any) -> Any:
+def cast_one(value: Any, to: Any) -> Any:
+    """The value in another type. Raises ValueError, ArithmeticError or KeyError if it cannot be one."""
     if isinstance(value, str):
         value = value.strip(" ") if to.name not in ("STRING", "CHAR") else value
         if to.name in _OF_TEXT:
@@ -167,7 +177,7 @@ def _cast(value: Any, to: Any) -> Any:
 def try_cast(value: Any, to: Any) -> Any:
     """The value in another type; None if it cannot be one."""
     try:
-        return _cast(value, to)
+        return cast_one(value, to)
     except (ValueError, ArithmeticError, KeyError):
         return None
 
@@ -187,6 +197,8 @@ def shown_moment(value: Any) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, (datetime.datetime, datetime.time)):
         return shown_moment(value)
+    if isinstance(value, bytes):
+        return value.decode()
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -253,11 +265,46 @@ def _float_of_text(text: str) -> float:
 
 def _single(value: Any) -> float:
     """The nearest float of 32 bits."""
+    if isinstance(value, int):
+        import numpy as np
+
+        return float(np.int64(value).astype(np.float32))  # rounded once
     try:
         found: float = struct.unpack("f", struct.pack("f", float(value)))[0]
     except OverflowError:
         return math.copysign(math.inf, value)
     return found
+
+
+def _decimal_of_text(text: str) -> Decimal:
+    if re.fullmatch(r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?", text) is None:
+        raise ValueError(f"{text!r} is no number")
+    return Decimal(text)
+
+
+def _whole_decimal(value: int) -> Decimal:
+    if abs(value) >= 10**38:
+        raise OverflowError(f"{value} has more than 38 digits")
+    return Decimal(value)
+
+
+def _decimal(value: Decimal, is_rounded: bool = False) -> Decimal:
+    """With up to 38 digits, 18 of them behind the point; only a float is rounded."""
+    with localcontext(_EXACT):
+        found = value.quantize(Decimal("1e-18"), ROUND_HALF_UP)
+    if found.is_nan() or abs(found) >= 10**20 or (found != value and not is_rounded):
+        raise ValueError(f"{value} does not fit")
+    return found
+
+
+def _instant_of_text(text: str) -> datetime.datetime:
+    """Text such as 2024-05-31 12:30:00+02:00; the zone must be there."""
+    found = re.fullmatch(r"(?P<local>.*)(Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?)", text)
+    if found is None:
+        raise ValueError(f"{text!r} is no date and time with a zone")
+    local = datetime.datetime.fromisoformat(_like_iso(found["local"], _MOMENT))
+    ahead = datetime.timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+    return (local + ahead if found["sign"] == "-" else local - ahead).replace(tzinfo=datetime.timezone.utc)
 
 
 def _like_iso(text: str, pattern: str) -> str:
@@ -270,16 +317,20 @@ def _like_iso(text: str, pattern: str) -> str:
 
 _EXACT = Context(prec=76)
 _DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
+_MOMENT = f"{_DAY}[ T]([0-9]{{2}}|{_TIME})"
 _EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
 _CASTS: dict[str, Callable[[Any], Any]] = {
-    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: Decimal(int(value)),
+    "BYTE": _integer(8), "SHORT": _integer(16), "INT": _integer(32), "LONG": _integer(64), "BIG_INT": lambda value: _whole_decimal(int(value)),
+    "BIG_DEC": lambda value: _decimal(Decimal(value), isinstance(value, float)),
     "DOUBLE": float, "FLOAT": _single, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
 }
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+    "BIG_INT": lambda text: _whole_decimal(_whole_number(text)), "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
     "DOUBLE": _float_of_text, "FLOAT": lambda text: _single(_float_of_text(text)),
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
-    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}([ T]{_TIME})?")),
+    "SQL_TIMESTAMP": lambda text: datetime.datetime.fromisoformat(_like_iso(text, f"{_DAY}|{_MOMENT}")),
+    "INSTANT": lambda text: _instant_of_text(text),
     "SQL_TIME": lambda text: datetime.time.fromisoformat(_like_iso(text, _TIME)),
 }
 
@@ -290,8 +341,8 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": _round,
     "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
     ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
-    "in_": lambda value, values: any(value == each for each in values), "not": lambda value: not value,
-    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": _cast, "try_cast": try_cast,
+    "in_": lambda value, values: _is_in(*_alike((value, *values))), "not": lambda value: not value,
+    "//": _floor_divide, "greatest": _first_best(_is_greater), "least": _first_best(_is_less), "cast": cast_one, "try_cast": try_cast,
     **text_functions.STRICT, **moment_functions.STRICT, **nested_functions.STRICT,
 }
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from flinkpy.core.errors import ProgramError
 
 _OURS = ("common", "datastream", "metrics")
-_FILES = "read and write files through flinkpy.connectors, or write a source of your own (flinkpy.connectors.sources.PythonSource)"
+_FILES = "there are connectors for files, Kafka and sockets; or write a source of your own (flinkpy.connectors.sources.PythonSource)"
 _INSTEAD = {
     "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
              "from_pandas() with flinkpy.table.expressions, for generated ones env.generate()",

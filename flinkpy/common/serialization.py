@@ -44,7 +44,8 @@ class DeserializationSchema(ABC):
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text in a character set, by default UTF-8. Raises ProgramError for a character set that Python does not know.
+    """Text in a character set, by default UTF-8. Of a value that is no text it writes what ``str`` makes of it. Raises ProgramError for a
+    character set that Python does not know.
 
     >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("naïve"))
     'naïve'

@@ -22,6 +22,11 @@ def _is_large(value: Any) -> bool:
     return isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and len(value) > RECORD_REPR_CHARS
 
 
+def unbuilt(value: Any) -> str:
+    """What to add to a sentence that refuses this value: a builder was given where what it builds is wanted."""
+    return "; call its build()" if type(value).__name__.endswith("Builder") and callable(getattr(value, "build", None)) else ""
+
+
 def several(found: Any, call: str, what: str) -> Iterable[Any]:
     """What the user's function gave, if one can iterate over it. TypeError if not: it says which call gives what."""
     if not isinstance(found, Iterable):

@@ -113,8 +113,8 @@ def build_stream_graph(
     phases: AggregatePhases = AggregatePhases.AUTO,
 ) -> StreamGraph:
     """The graph of everything that ``transformations`` depend on; the sinks are enough, and naming others too is
-    harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of another. In STREAMING mode
-    ``two_phases`` says which part of an operator can run before an exchange by key, and ``phases`` where it does.
+    harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of another.
+    ``two_phases`` says which part of an operator can run before an exchange, and ``phases`` where it does.
 
     Raises ProgramError for programs that cannot run: an empty program, a forward edge between different parallelisms,
     a parallelism above the max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH
@@ -133,6 +133,7 @@ def build_stream_graph(
     if not builder.nodes:
         raise ProgramError("the program has no operators: define a source and a sink before execute()")
     _refuse_duplicate_uids(builder.nodes.values())
+    _refuse_shared_property(builder.nodes.values())
     return StreamGraph(name, builder.nodes, chaining, mode, is_bounded, _resources_by_group(order, builder.nodes))
 
 
@@ -146,7 +147,8 @@ def decide_runtime_mode(wanted: RuntimeMode, transformations: Iterable[Transform
         return RuntimeMode.STREAMING if unbounded or loops else RuntimeMode.BATCH
     if wanted is RuntimeMode.BATCH and unbounded:
         raise ProgramError(
-            f"runtime mode BATCH needs bounded sources, but {unbounded[0].label} never ends; use RuntimeExecutionMode.STREAMING or AUTOMATIC")
+            f"runtime mode BATCH needs bounded sources, but {unbounded[0].label} never ends; give the source an end (of Kafka: set_bounded()), or "
+            "use RuntimeExecutionMode.STREAMING or AUTOMATIC")
     return wanted
 
 
@@ -171,8 +173,8 @@ class _Builder:
         # In BATCH every edge that crosses the network blocks, forward ones too: a pipelined edge beside a blocking detour
         # (a stream joined with its own aggregate) would make both wait for each other.
         self._partition_type = ResultPartitionType.BLOCKING if mode is RuntimeMode.BATCH else ResultPartitionType.PIPELINED
-        has_phases = mode is RuntimeMode.STREAMING and phases is not AggregatePhases.ONE_PHASE
-        self._two_phases, self._phases = two_phases if has_phases else None, phases
+        self._two_phases, self._phases = None if phases is AggregatePhases.ONE_PHASE else two_phases, phases
+        self._is_batch = mode is RuntimeMode.BATCH
         self.nodes: dict[int, StreamNode] = {}
         self._seen: dict[int, list[_Upstream]] = {}  # by id(transformation): the real nodes it stands for
         self._timeouts: dict[int, int] = {}
@@ -190,26 +192,28 @@ class _Builder:
         if isinstance(transformation, UnionTransformation):
             return upstream
         node = self._node(transformation, upstream)
-        phases = self._phases_of(node, upstream)
+        phases = self._phases_of(transformation, node, upstream)
         for input_index, reader in enumerate(transformation.inputs):
             for each in self._seen[id(reader)]:
                 self._connect(each if phases is None else self._local_phase(phases.local, phases.key, each, node), node, input_index)
         if phases is not None:
-            node.operator = phases.merging
+            node.operator = self._form(phases.merging)
         return [_Upstream(node)]
 
-    def _phases_of(self, node: StreamNode, upstream: Sequence[_Upstream]) -> TwoPhases | None:
-        """The two phases, if records are exchanged by key. In AUTO mode not between two single tasks, where nothing
-        is saved."""
-        if self._two_phases is None or node.kind is not NodeKind.ONE_INPUT:
+    def _phases_of(self, transformation: Transformation, node: StreamNode, upstream: Sequence[_Upstream]) -> TwoPhases | None:
+        """The two phases, if what is aggregated by key is exchanged by key. In AUTO mode not between two single tasks,
+        where nothing is saved."""
+        if self._two_phases is None or not isinstance(transformation, OneInputTransformation):
             return None
         if self._phases is AggregatePhases.AUTO and node.parallelism == max(each.node.parallelism for each in upstream) == 1:
             return None
-        if any(each.partitioning is None or each.partitioning.kind is not PartitioningKind.HASH for each in upstream):
+        found = self._two_phases(transformation.operator)
+        if found is None or (self._is_batch and not found.in_batch):
             return None
-        return self._two_phases(node.operator)
+        by_key = all(each.partitioning is not None and each.partitioning.kind is PartitioningKind.HASH for each in upstream)
+        return found if by_key or found.key is None else None
 
-    def _local_phase(self, operator: Any, key: KeySpec, upstream: _Upstream, target: StreamNode) -> _Upstream:
+    def _local_phase(self, operator: Any, key: KeySpec | None, upstream: _Upstream, target: StreamNode) -> _Upstream:
         """The sender's phase of ``target``: a node before it. Its id is negative, because ids from the program are
         positive."""
         source = upstream.node
@@ -220,7 +224,7 @@ class _Builder:
         self.nodes[target.id] = self.nodes.pop(target.id)  # moved behind it, because inputs come first
         self._timeouts[node.id], self._types[node.id] = self._timeouts[source.id], None
         self._connect(upstream._replace(partitioning=FORWARD), node, 0)
-        return _Upstream(node, Partitioning(PartitioningKind.HASH, key))
+        return _Upstream(node, upstream.partitioning if key is None else Partitioning(PartitioningKind.HASH, key))
 
     def _node(self, transformation: Transformation, upstream: list[_Upstream]) -> StreamNode:
         if transformation.id in self.nodes:
@@ -347,4 +351,14 @@ def _refuse_duplicate_uids(nodes: Iterable[StreamNode]) -> None:
             other = seen.setdefault((kind, value), node)
             if other is not node:
                 raise ProgramError(f"{other.label} and {node.label} both have the {kind} {value!r}; give each operator its own")
+
+
+def _refuse_shared_property(nodes: Iterable[StreamNode]) -> None:
+    """Some sinks write with something that must be theirs alone, such as the names of their transactions."""
+    seen: dict[str, StreamNode] = {}
+    for node in nodes:
+        owned = getattr(node.operator, "owned", None)
+        other = seen.setdefault(owned, node) if owned is not None else node
+        if other is not node:
+            raise ProgramError(f"{other.label} and {node.label} both write with {owned}; give each sink its own, or write the union of their streams")
 

@@ -19,6 +19,7 @@ from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
+from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.chain.typed_output import TypedOutput
 from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.event_time.latency import record_latency
@@ -61,14 +62,18 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
+    has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
-    can_have_two_phases: bool = False  # ``flinkpy.windowing.slices.phases`` says when it has
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     guarding: Guarding = Guarding.NONE
     takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output
+
+    def in_two_phases(self) -> TwoPhases | None:
+        """On the client: what of it can run before an exchange; None if nothing, or if it ``has_window_phases``."""
+        return None
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """First call: keeps context and output."""
@@ -212,8 +217,8 @@ class SourceOperator(StreamOperator):
     def set_error_policy(self, policy: Any, name: str) -> None:
         """Says what happens to records that the source cannot read; ``name`` is how the program calls it. Raises ProgramError for a source that takes
         no such policy."""
-        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: what reads a record of it can have a policy. A timestamp assigner "
-                           "can, if it is set by assign_timestamps_and_watermarks(...) and not in the source")
+        raise ProgramError(f"on_error() is not for a source, and {name!r} is one: the operator behind it can have a policy. Let the source give its "
+                           "records as they are, and parse them in a map(); for a timestamp assigner use assign_timestamps_and_watermarks(...)")
 
     def position(self) -> str | None:
         """Where the last batch came from (split and offset), for error messages of the chain; None if unknown."""

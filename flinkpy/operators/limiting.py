@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
+from flinkpy.graph.two_phases import TwoPhases
 from flinkpy.operators.base import BatchForm, OneInputOperator
 from flinkpy.state.descriptors import RESERVED
 
 _PASSED = f"{RESERVED}passed"
 
 
-class LimitOperator(OneInputOperator):
-    """Passes on as many records, and drops all others. Counts them over failures. One subtask must see all records."""
+class LocalLimitOperator(OneInputOperator):
+    """Passes on as many records, and drops all others. In each sender of a ``LimitOperator`` it keeps back what that
+    would drop, so that sources can end. It has no state, so after a failure it passes on as many again."""
 
     batch_form = BatchForm.AS_IN_STREAM
     keeps_timestamps = True
@@ -25,10 +27,7 @@ class LimitOperator(OneInputOperator):
         return schema
 
     def open(self) -> None:
-        state = self.context.operator_state
-        passed = state.engine_list(_PASSED)
-        self._left = self.limit - sum(passed.get())
-        state.before_snapshot(lambda checkpoint_id, timestamp_ms: passed.update([self.limit - self._left]))
+        self._left = self.limit
 
     @property
     def has_enough(self) -> bool:
@@ -39,6 +38,19 @@ class LimitOperator(OneInputOperator):
         if count:
             self._left -= count
             self.output.emit(batch if count == len(batch) else _first(batch, count))
+
+
+class LimitOperator(LocalLimitOperator):
+    """The same, over failures too: the count is in its state. One subtask must see all records."""
+
+    def in_two_phases(self) -> TwoPhases:
+        return TwoPhases(LocalLimitOperator(self.limit), self, None, pays_within_process=True, in_batch=True)
+
+    def open(self) -> None:
+        state = self.context.operator_state
+        passed = state.engine_list(_PASSED)
+        self._left = self.limit - sum(passed.get())
+        state.before_snapshot(lambda checkpoint_id, timestamp_ms: passed.update([self.limit - self._left]))
 
 
 def _first(batch: Batch, count: int) -> Batch:

@@ -399,6 +399,7 @@ class StreamTask:
 
 
 def _add_origin(error: FlinkpyError, chain: OperatorChain | None) -> None:
-    """Says which split and offset the failing batch came from, where the task reads the source itself."""
+    """Says which split and offset the failing batch came from, where the task reads the source itself: the record may be any of the batch."""
     if isinstance(error, UserCodeError) and error.origin is None and chain is not None and isinstance(chain.head, SourceOperator):
-        error.origin = chain.head.position()
+        position = chain.head.position()
+        error.origin = f"{position} or later" if position is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +31,7 @@ AGGREGATES: dict[str, Expression] = {
     "stddev_pop": V.stddev_pop, "stddev_samp": V.stddev_samp, "median": V.median, "percentile 0.9": V.percentile(0.9),
     "percentile 0": V.percentile(0)}
 WHOLE = st.lists(st.none() | st.integers(-(2**40), 2**40) | st.integers(-2, 2), min_size=1, max_size=12)
-FLOATS = st.lists(st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, 0.1, 1e9 + 0.5, 1e9]), min_size=1, max_size=12)
+FLOATS = st.lists(st.none() | st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf, -math.inf, 0.1, 1e9 + 0.5, 1e9]), min_size=1, max_size=12)
 TEXTS = st.lists(st.none() | st.sampled_from(["", "a", "b", "é"]), min_size=1, max_size=12)
 
 
@@ -47,10 +48,14 @@ def wanted(kind: str, values: list[Any]) -> Any:
         ordered = sorted(map(float, present), key=lambda value: (value != value, value))
         at = Fraction(share) * (len(ordered) - 1)
         low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
-        return low if at == int(at) or low == high else low + (high - low) * float(at - int(at))
+        if at == int(at) or low == high:
+            return low
+        if math.isinf(low) or math.isinf(high) or math.isnan(high):
+            return low + high
+        return float(Fraction(low) + (Fraction(high) - Fraction(low)) * (at - int(at)))
     if kind.endswith("samp") and len(present) < 2:
         return None
-    if any(value != value for value in present):
+    if not all(map(math.isfinite, present)):
         return math.nan
     exact = [Fraction(value) for value in present]
     found = float(statistics.variance(exact) if kind.endswith("samp") else statistics.pvariance(exact))
@@ -167,6 +172,43 @@ def test_what_is_different(column: Any, different: int) -> None:
     assert of.results(sizes, of.accumulators_of(of.accumulators(sizes, groups))).to_pylist() == [different]
 
 
+def whole(kind: str, column: Any, **options: Any) -> Any:
+    of = ColumnAggregate(kind, column.type, options=tuple(options.items()))
+    counts, values = of.values_of(column)
+    sizes = of.counted(counts, len(column), None, 1)
+    return of.results(sizes, of.grouped(values, None, 1)).to_pylist()[0]
+
+
+def test_numbers_that_no_float_equals_are_taken_as_the_nearest() -> None:
+    assert whole("median", pa.array([2**53 + 1, None, 2**53 + 3])) == float(2**53 + 2)
+    assert whole("percentile", pa.array([2**64 - 1], pa.uint64()), percentage=0.3) == 2.0**64
+    assert whole("median", pa.array([Decimal("0.1")], pa.decimal128(38, 20))) == 0.1
+    assert whole("var_pop", pa.array([2**53 + 1, 2**53 + 1])) == 0.0
+
+
+def test_what_lies_between_large_numbers_is_no_infinity() -> None:
+    assert whole("median", pa.array([-1.7e308, 1.7e308])) == 0.0
+    assert whole("percentile", pa.array([-math.inf, 1.0]), percentage=0.25) == -math.inf
+
+
+def test_a_mean_of_decimals_is_rounded_once_whatever_the_context() -> None:
+    values = [Decimal("12345678901234567890.123456789012345678"), Decimal("0.000000000000000001"), Decimal(1)]
+    with localcontext(Context(prec=3)):
+        assert whole("avg", pa.array(values, pa.decimal128(38, 18))) == float(sum(map(Fraction, values)) / 3)
+
+
+@pytest.mark.parametrize(("kind", "values"), [
+    (pa.struct([("x", pa.int64())]), [{"x": 1}, {"x": None}]), (pa.list_(pa.int64()), [[1, None], []]),
+    (pa.map_(pa.string(), pa.int64()), [[("a", 1)], []])])
+def test_the_first_and_the_last_value_may_be_nested(kind: Any, values: list[Any]) -> None:
+    column = pa.array([None, *values, None], kind)
+    assert [whole("first_value", column), whole("last_value", column)] == values
+    of = ColumnAggregate("last_value", kind)
+    counts, lifted = of.values_of(column)
+    sizes, grouped = of.counted(counts, len(column), None, 1), of.grouped(lifted, None, 1)
+    assert of.results(sizes, of.accumulators_of(of.accumulators(sizes, grouped))).to_pylist() == values[1:]
+
+
 def test_a_snapshot_of_distinct_values_stays_as_it_was() -> None:
     of = ColumnAggregate("count_distinct", pa.int64())
     before = of.grouped(of.values_of(pa.array(list(range(100))))[1], None, 1)
@@ -175,7 +217,7 @@ def test_a_snapshot_of_distinct_values_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(("kind", "column"), [("var_pop", pa.string()), ("median", pa.bool_()), ("count_distinct", pa.list_(pa.int64())),
-                                              ("first_value", pa.struct([("x", pa.int64())]))])
+                                              ("min", pa.struct([("x", pa.int64())]))])
 def test_a_column_that_an_aggregate_cannot_take_is_refused(kind: str, column: Any) -> None:
     with pytest.raises(ProgramError, match=kind):
         ColumnAggregate(kind, column)

@@ -23,7 +23,7 @@ DIFFERENT = {
     "pyflink.common.job_client.JobClient.trigger_savepoint": _SAVEPOINT,
     "pyflink.common.serialization.BulkWriterFactory": "use the formats of flinkpy.datastream.connectors.file_system, instead of Java's",
     "pyflink.common.watermark_strategy.WatermarkStrategy.with_watermark_alignment": "for sources; assign_timestamps_and_watermarks() refuses it",
-    "pyflink.datastream.connectors.base.DeliveryGuarantee": "programs may name one; which guarantee holds depends on the sink alone",
+    "pyflink.datastream.connectors.base.DeliveryGuarantee": "KafkaSink keeps it; which guarantee another sink gives depends on the sink alone",
     "pyflink.datastream.connectors.file_system.BucketAssigner.date_time_bucket_assigner": "its pattern takes Java's common letters",
     "pyflink.datastream.connectors.file_system.BulkFormat": "BulkFormat.parquet() instead of Java's formats",
     "pyflink.datastream.connectors.file_system.FileCompactStrategy.Builder.enable_compaction_on_checkpoint": "in each subtask by itself",

@@ -36,6 +36,18 @@ def test_a_module_of_pyflink_is_flinkpys_own(name: str) -> None:
     assert module.__spec__.name == f"flinkpy.{name}"
 
 
+@pytest.mark.parametrize(("module", "name"), [
+    ("kafka", "FlinkKafkaConsumer"), ("kafka", "KafkaSource"), ("file_system", "FileSink"), ("file_system", "StreamFormat"),
+    ("number_seq", "NumberSequenceSource"),
+])
+@pytest.mark.usefixtures("pyflink")
+def test_connectors_are_also_where_older_programs_find_them(module: str, name: str) -> None:
+    older = __import__("pyflink.datastream.connectors", fromlist=[name])
+    assert getattr(older, name) is getattr(importlib.import_module(f"flinkpy.datastream.connectors.{module}"), name)
+    with pytest.raises(AttributeError, match="no attribute 'JdbcSink'"):
+        older.JdbcSink  # noqa: B018
+
+
 @pytest.mark.usefixtures("pyflink")
 def test_classes_are_the_same_and_pickle_under_their_own_name() -> None:
     from flinkpy.datastream import MapFunction
@@ -46,7 +58,7 @@ def test_classes_are_the_same_and_pickle_under_their_own_name() -> None:
 
 
 @pytest.mark.parametrize(("name", "instead"), [
-    ("table", "flinkpy.table.expressions"), ("java_gateway", "no JVM"), ("datastream.connectors.pulsar", "flinkpy.connectors"),
+    ("table", "flinkpy.table.expressions"), ("java_gateway", "no JVM"), ("datastream.connectors.pulsar", "files, Kafka and sockets"),
     ("util.java_utils", "Java objects"), ("common.nothing", "pyflink-compatibility.md"), ("network", "pyflink-compatibility.md"),
 ])
 @pytest.mark.usefixtures("pyflink")

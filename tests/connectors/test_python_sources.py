@@ -98,6 +98,23 @@ def test_views_of_text_become_plain_text() -> None:
     world.close()
 
 
+def test_columns_are_brought_to_the_schema_that_the_source_says() -> None:
+    schema = pa.schema([("n", pa.int64()), ("t", pa.string())])
+    world = World(Given(pa.table({"t": ["a"], "more": [0], "n": pa.array([1], pa.int8())}), columnar=True, schema=schema))
+    world.run()
+    [found] = world.subtasks[0].output.batches
+    assert found.data.schema == schema  # type: ignore[union-attr]  # they are columns
+    world.close()
+
+
+def test_event_times_may_be_numpys_numbers() -> None:
+    world = World(Given(("a", np.int64(5)), has_timestamps=True))
+    world.run()
+    [found] = world.subtasks[0].output.batches
+    assert [type(time) for time in found.timestamps or ()] == [int]
+    world.close()
+
+
 def test_event_times_come_with_the_records() -> None:
     source = Given(("a", 1000), ("b", 2500), ("c", 1500), has_timestamps=True)
     stream = embedded_environment().from_source(source, WatermarkStrategy.for_monotonous_timestamps())
@@ -120,6 +137,11 @@ def test_event_times_come_with_columns_too() -> None:
      "as has_timestamps and positioned are True, it gives triples of a record, its event time and the position behind it"),
     (Given(1, columnar=True), "gives 1; as columnar is True, it gives a pyarrow.RecordBatch or Table each time"),
     (Given((pa.table({"n": [1, 2]}), [1]), columnar=True, has_timestamps=True), "gives 1 event times for 2 rows; it gives one for each"),
+    (Given((1, 5), (2, "noon"), has_timestamps=True), "gives 'noon' as an event time; it must be a whole number of milliseconds"),
+    (Given((1, 1.5e12), has_timestamps=True), "gives 1500000000000.0 as an event time; it must be a whole number of milliseconds"),
+    (Given(pa.table({"m": [1]}), columnar=True, schema=pa.schema([("n", pa.int64())])),
+     r"gives columns that are not those of its schema \(no column n\); there are m"),
+    (Given(pa.table({"n": [1.5]}).to_pandas(), columnar=True), "gives a DataFrame; as columnar is True"),
 ])
 def test_a_source_that_gives_something_else_is_told_what_to_give(source: PythonSource, message: str) -> None:
     with pytest.raises(UserCodeError, match=message):

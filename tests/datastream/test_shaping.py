@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.common import Time, Types
+from flinkpy.columns.aggregate_plan import plan_aggregates
+from flinkpy.common import Time, Types, WatermarkStrategy
 from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream import DataStream, OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
+from flinkpy.datastream.env.submission import stream_graph
 from flinkpy.datastream.state import StateTtlConfig
-from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
+from flinkpy.datastream.window import TumblingEventTimeWindows
+from flinkpy.graph.transformations import OneInputTransformation
+from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator, LocalAggregatesOperator
+from flinkpy.operators.columnar.column_operators import SelectColumnsOperator, columns
+from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
+from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.limiting import LimitOperator
 from flinkpy.table.expressions import col, lit
+from flinkpy.windowing.slices.operator import SliceOperator
+from tests.operators.harness import ManualTimers
+from tests.table.harness import run
+from tests.values import shown
 from tests.windowing.slice_harness import Alone
 
 SALES = {"shop": ["north", "south", "north", "north"], "amount": [3, 5, None, 4], "day": [1, 1, 1, 2]}
@@ -103,8 +116,41 @@ def test_a_value_is_forgotten_when_its_time_has_come() -> None:
     env = environment()
     ttl = StateTtlConfig.new_builder(Time.days(1)).build()
     assert list(env.from_collection([1, 1, 2]).distinct(ttl=ttl).execute_and_collect()) == [1, 2]
-    with pytest.raises(ProgramError, match="streams of rows only"):
-        sales().distinct("shop", ttl=ttl)
+    assert sales().distinct("shop", ttl=ttl).to_arrow().to_pydict() == {"shop": ["north", "south"], "amount": [3, 5], "day": [1, 1]}
+
+
+@given(st.lists(st.tuples(KEYS, st.none() | st.sampled_from(["a", "b"]), st.integers(0, 3)), max_size=12), st.sampled_from([1, 3, 12]),
+       st.none() | st.integers(0, 3), st.booleans())
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@settings(max_examples=60, deadline=None)
+def test_a_value_is_forgotten_over_columns_as_over_rows(backend: str, records: list[Any], size: int, restart: int | None, on_read: bool) -> None:
+    """Each record comes some hours after the one before; a batch comes at one time."""
+    builder = StateTtlConfig.new_builder(Time.hours(4))
+    ttl = (builder.update_ttl_on_read_and_write() if on_read else builder).build()
+    data = pa.RecordBatch.from_pydict({
+        "x": pa.array([x for x, _, _ in records], pa.float64()), "s": pa.array([s for _, s, _ in records], pa.string()),
+        "n": pa.array(range(len(records)), pa.int64())})
+    timers = ManualTimers()
+    subtask, found = Alone(ExpiringDistinctRowsOperator(("x", "s"), ttl), timers=timers, backend=backend), []
+    until: dict[Any, int] = {}
+    expected, hour = [], 0
+    for number, at in enumerate(range(0, len(records), size)):
+        if number == restart:
+            found += subtask.results
+            subtask = Alone(ExpiringDistinctRowsOperator(("x", "s"), ttl), subtask.snapshot(), timers=timers, backend=backend)
+        timers.advance(3600 * records[at][2])
+        hour += records[at][2]
+        for index, (x, s, _) in enumerate(records[at : at + size], at):
+            key = "nan" if x is not None and x != x else x, s
+            is_new = until.get(key, -1) <= hour
+            if is_new:
+                expected.append(index)
+            if is_new or on_read:
+                until[key] = hour + 4
+        part = data.slice(at, size)
+        subtask.push(ColumnBatch(part, np.arange(part.num_rows)))
+    found += subtask.results
+    assert [record[2] for record, _ in found] == expected
 
 
 @given(st.lists(st.integers(0, 5), max_size=6), st.integers(0, 8), st.booleans(), st.booleans())
@@ -148,6 +194,93 @@ def test_aggregates_of_all_records() -> None:
         found = environment(mode).from_arrow(pa.table(SALES), batch_rows=2).aggregate(*calls).to_arrow().to_pylist()
         assert found[-1] == wanted
         assert len(found) == (1 if mode is RuntimeExecutionMode.BATCH else 2)
+
+
+SOME = st.lists(st.tuples(st.none() | st.integers(-(2**62), 2**62), st.none() | st.sampled_from([0.0, -0.0, 0.1, math.nan]),
+                          st.none() | st.text("aé", max_size=2), st.none() | st.decimals("-9", "9", places=2)), max_size=12)
+PARTS: dict[str, tuple[Any, ...]] = {
+    "exact": (lit(1).count.alias("n"), col("i").avg.alias("mean"), (col("i") // 4).sum.alias("sum"), col("x").min.alias("low"),
+              col("s").max.alias("high"), col("s").first_value.alias("first"), col("x").last_value.alias("last"), col("d").sum.alias("money"),
+              col("d").avg.alias("of_money"), col("x").count_distinct.alias("different"), col("i").median.alias("middle"),
+              (col("i").max / col("i").count).alias("ratio")),
+    "rounded": (col("x").sum.alias("sum"), col("i").var_pop.alias("variance"), col("s").count.alias("n")),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@given(SOME, st.sampled_from([1, 3, 12]), st.integers(0, 4), st.booleans(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_aggregates_of_all_records_in_two_phases_are_those_in_one(
+    kind: str, records: list[Any], size: int, restart: int, is_batch: bool, is_known: bool,
+) -> None:
+    """Also if a state of the one goes to the other."""
+    schema = pa.schema([("i", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("d", pa.decimal128(20, 2)), ("unused", pa.int64())])
+    rows = [(*record, number) for number, record in enumerate(records)]
+    data = pa.RecordBatch.from_arrays([pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)], schema=schema)
+    batches = [ColumnBatch(part := data.slice(at, size), np.arange(at, at + part.num_rows)) for at in range(0, len(records), size)]
+    plan = plan_aggregates(PARTS[kind], (), "test")
+
+    def results(in_two: Callable[[int], bool]) -> Any:
+        def operator(number: int) -> tuple[Any, Any]:
+            whole = AggregatesOfAllOperator(plan.calls, plan.results, schema if is_known else None)
+            phases = whole.in_two_phases()
+            assert phases is not None
+            return (phases.local, phases.merging) if in_two(number) else (None, whole)
+
+        made, found = [operator(0)], []
+        receiver = Alone(batch_form(made[0][1]) if is_batch else made[0][1])
+        for number, batch in enumerate(batches):
+            if number == restart and number and not is_batch:
+                found += receiver.out.batches
+                made.append(operator(1))
+                receiver = Alone(made[-1][1], receiver.snapshot())
+            local = made[-1][0]
+            for each in [batch] if local is None else run_alone(local, [batch]):
+                receiver.push(each)
+        if is_batch:
+            receiver.operator.finish()
+            while receiver.operator.has_rest:
+                receiver.operator.emit_rest()
+        return shown([tuple(row.values()) for batch in found + receiver.out.batches for row in columns(batch).data.to_pylist()])
+
+    assert results(lambda number: True) == results(lambda number: False)
+    assert results(lambda number: number == 0) == results(lambda number: number == 1) == results(lambda number: False)
+
+
+def run_alone(operator: Any, batches: list[Any]) -> list[Any]:
+    return run(pickle.loads(pickle.dumps(operator)), batches)
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_several_senders_aggregate_before_they_send(mode: RuntimeExecutionMode) -> None:
+    env = environment(mode, 2)
+    stream = env.from_arrow(pa.table({"n": range(10_000), "x": [0.5] * 10_000}), batch_rows=1000)
+    exact = stream.aggregate(col("n").sum.alias("sum"), (col("n").max - col("n").min).alias("range"), col("n").count_distinct.alias("different"))
+    assert exact.to_arrow().to_pylist()[-1] == {"sum": sum(range(10_000)), "range": 9999, "different": 10_000}
+    rounded = stream.aggregate(col("x").avg.alias("mean"))
+    assert rounded.to_arrow().to_pylist()[-1] == {"mean": 0.5}
+    for made, local in ((exact, LocalAggregatesOperator), (rounded, SelectColumnsOperator)):
+        made.print()
+        nodes = stream_graph(env.program, None).nodes.values()
+        assert local in [type(node.operator) for node in nodes if node.is_local_phase]
+
+
+def operator_of(stream: DataStream) -> Any:
+    made = stream.recorded.transformation
+    assert isinstance(made, OneInputTransformation)
+    return made.operator
+
+
+def test_settings_and_side_outputs_of_computed_aggregates_are_those_of_the_aggregating_operator() -> None:
+    stream, spread = sales(), (col("amount").max - col("amount").min).alias("range")
+    for made in (stream.aggregate(spread), stream.key_by("shop").aggregate(spread)):
+        assert isinstance(operator_of(made.uid("spread")), KeyedAggregatesOperator)
+    late = OutputTag("late")
+    timed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("amount"))
+    windows = timed.key_by("shop").window(TumblingEventTimeWindows.of(Time.seconds(1))).side_output_late_data(late)
+    assert isinstance(operator_of(windows.aggregate(spread)), SliceOperator)
+    with pytest.raises(ProgramError, match="two columns would be called 'window_end'"):
+        timed.key_by("shop").window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(spread.alias("window_end"))
 
 
 def test_aggregates_of_no_records_are_one_row_in_batch_as_in_sql() -> None:
@@ -222,10 +355,12 @@ def test_updates_are_not_counted_as_records(count: Callable[[DataStream], DataSt
         count(updates).to_arrow()
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("limit", [0, 3])
 @pytest.mark.parametrize("is_columnar", [True, False])
-def test_a_source_without_end_ends_when_a_limit_behind_it_has_enough(limit: int, is_columnar: bool) -> None:
-    env = environment()
+def test_a_source_without_end_ends_when_a_limit_behind_it_has_enough(limit: int, is_columnar: bool, parallelism: int) -> None:
+    """Each of its subtasks, when it has sent as many."""
+    env = environment(parallelism=parallelism)
     if is_columnar:
         endless = env.generate(lambda index: {"n": index}, columns=True).with_column("m", col("n") * 2)
     else:

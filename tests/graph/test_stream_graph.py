@@ -158,7 +158,7 @@ def test_an_empty_program_is_refused() -> None:
 def test_batch_mode_with_an_endless_source_is_refused() -> None:
     program = Program()
     program.source("clicks", is_bounded=False)
-    assert "BATCH needs bounded sources, but 'clicks' never ends" in refused(program, runtime_mode=RuntimeMode.BATCH)
+    assert "BATCH needs bounded sources, but 'clicks' never ends; give the source an end" in refused(program, runtime_mode=RuntimeMode.BATCH)
 
 
 def test_contradicting_resources_of_a_group_are_refused() -> None:
@@ -237,6 +237,17 @@ def test_what_can_be_done_before_the_exchange_is_in_the_chain_of_each_sender() -
     {"parallelism": 1}, {"parallelism": 2, "phases": AggregatePhases.ONE_PHASE}, {"parallelism": 2, "runtime_mode": RuntimeMode.BATCH}])
 def test_one_phase_is_enough_between_two_tasks_in_a_batch_job_and_where_the_program_says_so(options: dict[str, object]) -> None:
     assert edges(windows_over_a_union(**options)) == ["left -HASH[late]-> Windows.0", "right -HASH-> Windows.0", "Windows -FORWARD-> Sink.0"]
+
+
+@pytest.mark.parametrize("mode", [RuntimeMode.STREAMING, RuntimeMode.BATCH])
+def test_what_one_subtask_does_for_all_may_begin_before_any_exchange(mode: RuntimeMode) -> None:
+    def phases(operator: object) -> TwoPhases | None:
+        return TwoPhases(Maps(), operator, None, True, in_batch=True) if isinstance(operator, Windows) else None
+
+    program = Program()
+    program.op("Limit", program.source(), operator=Windows()).parallelism = 1
+    assert edges(program.stream_graph(two_phases=phases, parallelism=2, runtime_mode=mode)) == [
+        "in -FORWARD-> LocalLimit.0", "LocalLimit -REBALANCE-> Limit.0"]
 
 
 def test_operator_ids_are_the_same_in_one_phase_and_in_two() -> None:

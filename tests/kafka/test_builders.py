@@ -19,10 +19,12 @@ from flinkpy.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
+    KafkaSink,
     KafkaSource,
     KafkaSourceBuilder,
     KafkaTopicPartition,
 )
+from flinkpy.datastream.formats.raw import RawColumnarDecoder
 
 pytest.importorskip("confluent_kafka", reason=client_properties.MISSING_PACKAGE)
 
@@ -41,7 +43,7 @@ BUILD: list[tuple[Callable[[], Any], str]] = [
     (lambda: KafkaSource.builder().set_partitions(set()), "at least one"),
     (lambda: complete().set_topic_pattern("a.*"), "was set before, to orders"),
     (lambda: complete().set_value_only_deserializer("json"), "takes a DeserializationSchema"),  # type: ignore[arg-type]
-    (lambda: complete().set_columns("json"), "takes a columnar decoder"),  # type: ignore[arg-type]
+    (lambda: complete().set_columns("json"), "takes a ColumnarDecoder of flinkpy.datastream.formats"),  # type: ignore[arg-type]
     (lambda: complete().set_starting_offsets("earliest"), "such as KafkaOffsetsInitializer.latest()"),  # type: ignore[arg-type]
     (lambda: complete().set_bounded(None), "set_bounded() takes a KafkaOffsetsInitializer"),  # type: ignore[arg-type]
     (lambda: complete().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build(), "with set_group_id()"),
@@ -49,6 +51,10 @@ BUILD: list[tuple[Callable[[], Any], str]] = [
     (lambda: complete().set_property("no.such.property", "1").build(), "no.such.property"),
     (lambda: complete().set_property("ssl.truststore.location", "/store.jks").build(), "ssl.ca.location"),
     (lambda: complete().set_property("partition.discovery.interval.ms", "often").build(), "number of milliseconds"),
+    (lambda: complete().set_property("commit.offsets.on.checkpoint", "yes").build(), "commit.offsets.on.checkpoint is true or false, this is 'yes'"),
+    (lambda: complete().set_value_only_deserializer(RawColumnarDecoder()), "a columnar decoder goes to set_columns()"),  # type: ignore[arg-type]
+    (lambda: StreamExecutionEnvironment.get_execution_environment().from_source(complete()), "; call its build()"),  # type: ignore[arg-type]
+    (lambda: StreamExecutionEnvironment.get_execution_environment().from_collection([1]).sink_to(KafkaSink.builder()), "; call its build()"),
     (lambda: complete().set_property("group.id", None), "is a text"),  # type: ignore[arg-type]
     (lambda: KafkaTopicPartition("orders", -1), "a number from 0 on"),
     (lambda: KafkaOffsetsInitializer.timestamp(-1), "milliseconds since 1970"),
@@ -97,6 +103,8 @@ JAVA_HASH_OF_ORDERS = -1008770331  # "orders".hashCode()
 class Lookup:
     """Two partitions with the offsets 10 to 20; the group has committed 15 of the first."""
 
+    group = "shop"
+
     def at_time(self, partitions: Any, time: int) -> Offsets:
         if time == 7:
             return {}
@@ -123,6 +131,16 @@ def test_offsets_are_those_that_flink_resolves(initializer: KafkaOffsetsInitiali
     found = initializer.resolve([A, B], Lookup())
     assert [found[A], found[B]] == wanted
     assert initializer.reset_property == reset
+
+
+def test_a_group_that_has_committed_nothing_is_named() -> None:
+    with pytest.raises(ProgramError, match=r"no offset of orders\[1\] that the group 'shop' has committed"):
+        KafkaOffsetsInitializer.committed_offsets().resolve([A, B], Lookup())
+
+
+def test_properties_that_librdkafka_calls_otherwise_are_taken_by_their_names_in_java() -> None:
+    complete().set_property("fetch.max.wait.ms", "50").set_property("receive.buffer.bytes", "65536").build()
+    assert for_librdkafka({"max.request.size": "4000000"}) == {"message.max.bytes": "4000000"}
 
 
 def test_credentials_are_taken_from_the_property_that_java_has_them_in() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from flinkpy.common import SimpleStringSchema
 from flinkpy.core.errors import ProgramError
+from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
 from flinkpy.datastream.connectors.kafka import FlinkKafkaProducer, KafkaRecordSerializationSchema, KafkaSink, KafkaSinkBuilder
 
@@ -38,6 +39,10 @@ def older(**config: Any) -> FlinkKafkaProducer:
     (lambda: builder().set_delivery_guarantee("EXACTLY_ONCE"), "takes a DeliveryGuarantee"),  # type: ignore[arg-type]
     (lambda: builder().set_transactional_id_prefix(""), "takes a text"),
     (lambda: builder().set_record_serializer(SimpleStringSchema()), "takes a KafkaRecordSerializationSchema"),  # type: ignore[arg-type]
+    (lambda: builder().set_record_serializer(KafkaRecordSerializationSchema.builder()), r"…; call its build\(\)"),  # type: ignore[arg-type]
+    (lambda: KafkaRecordSerializationSchema.builder().set_partitioner(lambda record: 0),  # type: ignore[arg-type,misc]
+     "takes a function of record, key, value, topic and partitions"),
+    (lambda: KafkaRecordSerializationSchema.builder().set_headers(lambda: None), "takes a function of the record"),  # type: ignore[arg-type,misc]
     (lambda: builder().set_property("acks", None), "the Kafka property acks is a text"),  # type: ignore[arg-type]
     (lambda: builder().set_property("acks", "some").build(), "refuses the sink's properties"),
     (lambda: builder().set_property("ssl.truststore.location", "jks").build(), "key store of Java"),
@@ -74,3 +79,14 @@ def test_settings_keep_what_javas_client_promises() -> None:
     assert settings_of({}, transactional=True)["transaction.timeout.ms"] == "900000"
     assert settings_of({"transaction.timeout.ms": "5000"}, transactional=True)["delivery.timeout.ms"] == "5000"
     assert settings_of({"delivery.timeout.ms": "7"}, transactional=False)["delivery.timeout.ms"] == "7"
+
+
+def test_two_sinks_of_a_job_that_write_with_one_prefix_are_refused() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream, sink = env.from_collection(["a"]), exactly_once()
+    stream.sink_to(sink)
+    stream.sink_to(builder().build())
+    env.get_execution_plan()
+    stream.map(str.upper).sink_to(sink)
+    with pytest.raises(ProgramError, match=r"both write with the transactional id prefix 'words' at localhost:9092; give each"):
+        env.get_execution_plan()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -218,3 +219,53 @@ def test_a_writer_that_prepares_none_is_told_what_to_return() -> None:
 
     with pytest.raises(Exception, match=r"Forgetful\.prepare_commit\(\) gives None; it must return committables in a list"):
         SinkWorld(Forgetting()).barrier()
+
+
+def test_a_writer_whose_state_is_no_list_is_told_what_to_return() -> None:
+    class Counting(Pairs):
+        def snapshot_state(self, checkpoint_id: int) -> Any:
+            return 5
+
+    with pytest.raises(Exception, match=r"Counting\.snapshot_state\(\) gives 5; it must return states in a list"):
+        SinkWorld(with_writer(Counting)).barrier()
+
+
+def test_committables_that_cannot_be_pickled_are_told_by_the_call_that_gave_them() -> None:
+    class Locking(Pairs):
+        def prepare_commit(self) -> list[Any]:
+            return [threading.Lock()]
+
+    with pytest.raises(Exception, match=r"what Locking\.prepare_commit\(\) gives must be picklable, as it is part of the checkpoint: .*lock"):
+        SinkWorld(with_writer(Locking)).barrier()
+
+
+def test_a_committer_that_gives_back_no_list_is_told_what_to_return() -> None:
+    class Claiming(Committer):
+        def commit(self, committables: Sequence[Any]) -> Any:
+            return True
+
+    class Claimed(Gathering):
+        def create_committer(self, context: OperatorContext) -> Committer:
+            return Claiming()
+
+    world = SinkWorld(Claimed())
+    world.feed(2)
+    with pytest.raises(Exception, match=r"Claiming\.commit\(\) gives True; it must return committables in a list"):
+        world.complete(world.barrier())
+
+
+def test_a_sink_that_makes_no_writer_is_told_what_to_return() -> None:
+    class Making(Sink):
+        def create_writer(self, context: OperatorContext) -> Any:
+            return None
+
+    with pytest.raises(Exception, match=r"Making\.create_writer\(\) gives None; it must return a SinkWriter"):
+        SinkWorld(Making())
+
+
+def with_writer(writer: type[Pairs]) -> Sink:
+    class Writing(Gathering):
+        def create_writer(self, context: OperatorContext) -> SinkWriter:
+            return writer([])
+
+    return Writing()

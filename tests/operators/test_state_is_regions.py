@@ -23,7 +23,8 @@ BATCH = "in batch jobs only, which take no checkpoints"
 LOOP = "in loops only, which are refused with checkpoints"
 
 KEPT: dict[str, dict[str, str]] = {
-    "AlignColumnsOperator": {"_evaluates": FROM_INPUT, "_result": FROM_INPUT},
+    "AggregatesOfAllOperator": {"_firsts": REGION, "_is_stamped": BATCH},
+    "AlignColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "AlignedJoinOperator": {"_slices": REGION, "_fired_before": REGION, "_ahead": REGION, "_again": REGION, "_caught_up": REGION,
                             "_frozen_before": NOTHING, "_copies": FROM_INPUT},
     "AsyncWaitOperator": {"_saved": OPERATOR_STATE, "_waiting": OPERATOR_STATE, "_begun": OPERATOR_STATE, "_finishing": NOTHING,
@@ -41,8 +42,8 @@ KEPT: dict[str, dict[str, str]] = {
     "IterationEntryOperator": {"_channel": LOOP},
     "IterationTailOperator": {"_channel": LOOP, "_records": LOOP},
     "KeyedAggregateOperator": {"_shape": FROM_INPUT, "_special": FROM_INPUT},
-    "KeyedAggregatesOperator": {"_accumulators": REGION, "_firsts": REGION, "_as_first": FROM_INPUT, "_evaluates": FROM_INPUT, "_result": FROM_INPUT,
-                                "_types": FROM_INPUT},
+    "KeyedAggregatesOperator": {"_accumulators": REGION, "_firsts": REGION, "_as_first": FROM_INPUT, "_evaluates": FROM_INPUT, "_row": FROM_INPUT,
+                                "_shown": FROM_INPUT, "_types": FROM_INPUT},
     "KeyedBroadcastProcessOperator": {"_broadcast_context": CONTEXT, "_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedColumnAggregateOperator": {"_accumulators": REGION, "_firsts": REGION, "_as_first": FROM_INPUT, "_at": FROM_INPUT, "_kept": FROM_INPUT,
                                      "_result": FROM_INPUT},
@@ -50,9 +51,10 @@ KEPT: dict[str, dict[str, str]] = {
     "KeyedFunctionOperator": {"_process_context": CONTEXT, "_timer_context": CONTEXT},
     "KeyedOperator": {"_loops": FROM_INPUT, "_select": FROM_INPUT, "pairs": FROM_INPUT},
     "KeyedReduceOperator": {"_careful": FROM_INPUT},
-    "LimitOperator": {"_left": OPERATOR_STATE},
+    "LocalAggregatesOperator": {"_aggregates": FROM_INPUT, "_evaluates": FROM_INPUT},
+    "LocalLimitOperator": {"_left": "operator state of a LimitOperator; one in front of that passes on as many again, and they are dropped there"},
     "LocalSliceOperator": {"_was_idle": NOTHING},
-    "SelectColumnsOperator": {"_evaluates": FROM_INPUT, "_result": FROM_INPUT},
+    "SelectColumnsOperator": {"_select": FROM_INPUT, "_result": FROM_INPUT},
     "SliceOperator": {"store": REGION, "_ahead": REGION},
     "TimestampsAndWatermarksOperator": {"_timer": NOTHING, "zone": FROM_INPUT},
     "WindowJoinOperator": {"_call": FROM_INPUT, "_loops": FROM_INPUT},

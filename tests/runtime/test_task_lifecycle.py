@@ -97,7 +97,7 @@ def test_a_failed_task_jumps_to_the_end_and_says_why(harness: LoopHarness) -> No
     assert harness.reporter.of(attempt("v")) == ["DEPLOYING", "INITIALIZING", "RUNNING", "FAILED"]
     error = harness.reporter.error_of(attempt("v"))
     assert isinstance(error, UserCodeError)
-    assert (error.cause, error.operator, error.origin) == ("ValueError: cannot take 2", "b", "split 0, offset 7")
+    assert (error.cause, error.operator, error.origin) == ("ValueError: cannot take 2", "b", "split 0, offset 7 or later")
     assert isinstance(pickle.loads(pickle.dumps(error)), UserCodeError)
     assert JOURNAL[-2:] == ["a.close", "b.close"]
     assert nothing_left(harness)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.compiler import compile_expression
@@ -16,7 +16,7 @@ from flinkpy.columns.expression import Expression
 from flinkpy.columns.rowwise import evaluate
 from flinkpy.common import Types
 from flinkpy.core.errors import ProgramError
-from flinkpy.table.expressions import col
+from flinkpy.table.expressions import col, greatest
 
 MOMENTS = [None, 0, -1, 1, 86_399_999, -86_400_001, 1_700_000_000_123]  # milliseconds
 DECIMALS = st.none() | st.decimals("-999.99", "999.99", places=2) | st.sampled_from([Decimal("999.99"), Decimal("2.55"), Decimal("-999.50")])
@@ -90,6 +90,56 @@ def test_text_is_cast_as_rows_cast_it(text: str | None, target: Any) -> None:
     expression = col("v").cast(target)
     found = outcome(lambda: by_column(expression, pa.array([text], pa.string())))
     assert repr(found) == repr(outcome(lambda: [evaluate(expression, {"v": text})]))
+
+
+DIGITS = st.integers(-(10**40), 10**40) | st.sampled_from([10**20, 10**20 - 1, -(10**38), 10**38 - 1, 0])
+NUMERALS = st.one_of(
+    DIGITS.map(str), st.tuples(DIGITS, st.integers(0, 40)).map(lambda pair: str(Decimal(pair[0]).scaleb(-pair[1]))),
+    st.sampled_from(["+5", " 7 ", "1e3", "1E-18", ".5", "5.", "1_0", "nan", "", "1.1234567890123456789", "0x1"]))
+
+
+@given(st.lists(st.none() | NUMERALS, min_size=1, max_size=3), st.sampled_from([Types.BIG_INT(), Types.BIG_DEC()]))
+@example(["123456789012345678901234567890"], Types.BIG_DEC())
+@example(["1e3"], Types.BIG_INT())
+@example(["1e3", "x"], Types.BIG_INT())
+@settings(max_examples=300)
+def test_text_becomes_the_decimal_that_it_shows_or_none(texts: list[str | None], target: Any) -> None:
+    column = pa.array(texts, pa.string())
+    rows = [evaluate(col("v").try_cast(target), {"v": text}) for text in texts]
+    assert by_column(col("v").try_cast(target), column) == rows
+    is_wrong = any(row is None and text is not None for row, text in zip(rows, texts))
+    assert outcome(lambda: by_column(col("v").cast(target), column)) == ("an error" if is_wrong else rows)
+
+
+@given(DIGITS.filter(lambda value: abs(value) < 10**38), st.sampled_from([pa.decimal128(38, 0), pa.decimal256(76, 2)]),
+       st.sampled_from([Types.BIG_INT(), Types.BIG_DEC()]))
+@example(123456789012345678901234567890, pa.decimal128(38, 0), Types.BIG_DEC())
+def test_a_decimal_that_does_not_fit_another_is_an_error(value: int, kind: Any, target: Any) -> None:
+    number = Decimal(value)
+    found = outcome(lambda: by_column(col("v").cast(target), pa.array([number], kind)))
+    assert found == outcome(lambda: [evaluate(col("v").cast(target), {"v": number})])
+    assert found == ([number] if target == Types.BIG_INT() or abs(value) < 10**20 else "an error")
+
+
+@given(st.lists(st.sampled_from(["2024-01-01 10:00:00", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00+02:00", "2024-01-01 10:00:00.5-0330", "x",
+                                 "2024-01-01", "2024-01-01Z", " 2024-01-01 10Z ", "2024-01-01 10:30-03", "2024-01-01 10:00:00.1234567Z"]),
+                min_size=1, max_size=4))
+def test_text_becomes_the_instant_that_it_shows_or_none(texts: list[str]) -> None:
+    for expression in (col("v").try_cast(Types.INSTANT()), col("v").cast(Types.INSTANT())):
+        rows = outcome(lambda expression=expression: [evaluate(expression, {"v": text}) for text in texts])
+        assert outcome(lambda expression=expression: by_column(expression, pa.array(texts))) == rows
+
+
+@pytest.mark.parametrize(("expression", "value", "kind", "expected"), [
+    (col("v").cast(Types.STRING()), b"a\xc3\xa9", pa.binary(), "aé"),
+    (col("v").cast(Types.FLOAT()), 2**60 + 2**36 + 1, pa.int64(), 2.0**60 + 2.0**37),
+    (col("v").cast(Types.SQL_TIMESTAMP()), "2024-01-01 10", pa.string(), datetime.datetime(2024, 1, 1, 10)),
+    (col("v") == 2.0**53, 2**53 + 1, pa.int64(), True), (col("v").in_(2.0**53), 2**53 + 1, pa.int64(), True),
+    (greatest(col("v"), 2.0**53), 2**53 + 1, pa.int64(), 2.0**53), (col("v").in_(0.1, 7.5), Decimal("0.1"), pa.decimal128(5, 2), True)])
+def test_a_number_means_the_same_for_a_row_and_for_a_column(expression: Expression, value: Any, kind: Any, expected: Any) -> None:
+    """Beside a float, numbers are floats, as in SQL."""
+    assert by_column(expression, pa.array([value], kind)) == [expected]
+    assert evaluate(expression, {"v": value}) == expected
 
 
 @pytest.mark.finding("hunts 2")

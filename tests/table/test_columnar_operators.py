@@ -176,7 +176,7 @@ def test_a_batch_function_gets_a_frame_and_may_return_rows() -> None:
 def test_what_was_prepared_for_a_schema_does_not_travel() -> None:
     operator = KeyedAggregatesOperator(["k"], aggregate_calls([col("n").sum.alias("total")], "test"))
     assert operator.output_schema(SCHEMA).names == ["k", "total"]
-    assert set(pickle.loads(pickle.dumps(operator)).__dict__) == {"keys", "calls"}
+    assert set(pickle.loads(pickle.dumps(operator)).__dict__) == {"keys", "calls", "results"}
 
 
 def test_a_column_that_is_not_there_is_told_with_the_operator() -> None:

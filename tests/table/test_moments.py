@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -85,6 +86,7 @@ def test_dates_have_whole_days(days: list[Any], unit: str, part: str) -> None:
 
 
 @given(st.lists(st.none() | st.times(), min_size=1, max_size=5), st.sampled_from(["hour", "minute", "second"]), st.sampled_from(PARTS_OF_TIMES))
+@example([datetime.time(23, 0)], "hour", "hour")
 @settings(max_examples=100, deadline=None)
 def test_times_of_day_have_none(times: list[Any], unit: str, part: str) -> None:
     given_times = {"time": pa.array(times, pa.time64("us"))}
@@ -142,6 +144,30 @@ def test_the_whole_units_between_two_moments(pairs: list[Any], unit: str, zone: 
     one, other = (timestamps([pair[at] for pair in pairs], zone, "us") for at in (0, 1))
     rows, columns = both(timestamp_diff(unit, col("one"), col("other")), {"one": one, "other": other})
     assert rows == columns != "an error"
+
+
+def test_nanoseconds_are_neither_lost_nor_in_the_way() -> None:
+    at = pa.array([1_704_103_200_123_456_789, None], pa.timestamp("ns"))
+    batch = pa.RecordBatch.from_pydict({"at": at, "other": pa.array([1_704_103_200_123_456, 5], pa.timestamp("us"))})
+
+    def found(expression: Expression) -> list[Any]:
+        values = compile_expression(expression, batch.schema).evaluate(batch)
+        return (values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values).to_pylist()  # type: ignore[no-any-return]
+
+    assert found(col("at") + lit(1).month) == [1_704_103_200_123_456_789 + 31 * 86_400 * 10**9, None]
+    assert found(col("at") > col("other")) == [True, None]
+    assert found(col("at") > datetime.datetime(2024, 1, 1, 10)) == [True, None]
+    assert found(col("at").between(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))) == [True, None]
+    assert found(lit(None) + lit(1).month) == [None, None]
+    with pytest.raises(ProgramError, match="parts of microseconds"):
+        lit(pd.Timestamp("2024-01-01 00:00:00.123456789"))
+
+
+@given(st.dates(datetime.date(1902, 1, 1), datetime.date(2099, 1, 1)), st.integers(-200_000, 200_000), st.integers(-1, 1), st.booleans())
+def test_a_long_interval_has_all_of_its_days(day: datetime.date, days: int, micros: int, is_minus: bool) -> None:
+    elapsed = lit(datetime.timedelta(days=days, microseconds=micros))
+    rows, columns = both(col("day") - elapsed if is_minus else col("day") + elapsed, {"day": pa.array([day])})
+    assert rows == columns
 
 
 FORMATS = ("yyyy-MM-dd HH:mm:ss", "dd.MM.yyyy", "d/M/yyyy H:m:s", "yyyyMMddHHmmssSSS", "dd MMM yyyy hh:mm a", "EEEE, MMMM d, yyyy h:mm:ss.SSSSSS a",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.compiler import compile_expression
@@ -202,6 +202,8 @@ CASTABLE = st.lists(st.none() | st.sampled_from(["1", "+5", " 7 ", "-3", "1.5", 
 @given(CASTABLE, st.sampled_from([Types.LONG(), Types.BYTE(), Types.DOUBLE(), Types.FLOAT(), Types.SQL_DATE(), Types.SQL_TIMESTAMP(),
                                   Types.SQL_TIME(),
                                   Types.BOOLEAN(), Types.STRING(), Types.BIG_INT()]))
+@example(["0000-01-01"], Types.SQL_DATE())
+@example(["0000-01-01", None], Types.SQL_TIMESTAMP())
 @settings(max_examples=300, deadline=None)
 def test_a_cast_of_messy_text_is_null_where_the_row_form_says_so(texts: list[str | None], kind: Any) -> None:
     rows, columns = both(col("s").try_cast(kind), {"s": pa.array(texts, pa.string())})

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 
 from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, bring, is_text
 from flinkpy.columns.kernels.zones import local_times, zone_of
-from flinkpy.columns.rowwise import shown_moment, try_cast
+from flinkpy.columns.rowwise import cast_one, shown_moment, try_cast
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.columns.values.exact_arrays import array_of
+from flinkpy.common.typeinfo import Types
 
 Cast = Callable[[Any], Any]
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -41,6 +42,8 @@ def cast(types: list[Any], to: Any) -> Cast:
     is_cut = pa.types.is_floating(source) or pa.types.is_decimal(source)
     if is_cut and (pa.types.is_integer(target) or target == pa.decimal128(38, 0)):
         return lambda values: pc.trunc(values).cast(target)
+    if pa.types.is_decimal(source) and pa.types.is_decimal(target):
+        return _exactly_between(target)
     if pa.types.is_boolean(source) and pa.types.is_decimal(target):
         return lambda values: values.cast(INT).cast(target)
     if target == TEXT and pa.types.is_floating(source):  # Arrow writes 1.0 as "1"
@@ -145,12 +148,18 @@ def _between_timestamps(source: Any, target: Any) -> Cast:
 def _of_text(target: Any) -> Cast:
     if target == TEXT:
         return _plain(TEXT)
+    has_year = pa.types.is_date(target) or pa.types.is_timestamp(target)
 
     def trimmed(values: Any) -> Any:
-        return pc.utf8_trim(values.cast(TEXT), " ")
+        texts = pc.utf8_trim(values.cast(TEXT), " ")
+        if has_year and pc.any(pc.starts_with(texts, "0000")).as_py():  # Python's dates begin with year 1
+            raise pa.ArrowInvalid(f"{texts.filter(pc.starts_with(texts, '0000'))[0].as_py()!r} is no date")
+        return texts
 
     if pa.types.is_integer(target):
         return _behind(trimmed, lambda texts: _whole_numbers(texts, target))
+    if pa.types.is_decimal(target):
+        return _behind(trimmed, lambda texts: _decimals(texts, target))
     if pa.types.is_timestamp(target):
         return _behind(trimmed, lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target))
     if pa.types.is_time(target):
@@ -166,6 +175,24 @@ def _whole_numbers(texts: Any, target: Any) -> Any:
             raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is no whole number")
         texts = pc.replace_substring_regex(texts, r"^[+](\d)", r"\1")
     return texts.cast(target)
+
+
+def _decimals(texts: Any, target: Any) -> Any:
+    """Text as decimals. Of numbers with too many digits Arrow makes other numbers; and it reads 1e3 as a whole number."""
+    plain = pc.match_substring_regex(texts, rf"^[+-]?[0-9]{{1,{target.precision - target.scale}}}" + (r"([.][0-9]+)?$" if target.scale else "$"))
+    if pc.all(plain, min_count=0).as_py():
+        return texts.cast(target)
+    of_text = Types.BIG_DEC() if target.scale else Types.BIG_INT()
+    try:
+        return array_of([None if text is None else cast_one(text, of_text) for text in texts.to_pylist()], target)
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from None
+
+
+def _exactly_between(target: Any) -> Cast:
+    """Between decimals. Arrow changes a number whose digits do not fit, unless it is given room first."""
+    room = pa.decimal256(76, target.scale)
+    return lambda values: values.cast(room).cast(target)
 
 
 def _moments_of_the_day(texts: Any) -> Any:

@@ -17,9 +17,21 @@ def comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
         wanted = common_type(types)
         if pa.types.is_null(wanted):
             return lambda left, right: pa.nulls(len(left) if isinstance(left, pa.Array) else len(right), BOOL)
+        if pa.types.is_timestamp(wanted) and wanted.unit == "ns":
+            return lambda *moments: kernel(*(_in_nanoseconds(each, wanted) for each in moments))
         brought = with_casts(kernel, types, wanted)
         return _also_large(brought, with_casts(kernel, types, ANY_INT)) if wanted == INT and pa.uint64() in types else brought
     return choose
+
+
+def _in_nanoseconds(moments: Any, kind: Any) -> Any:
+    """For comparisons: years that nanoseconds do not reach, before 1678 and after 2261, become the first and the last
+    moment that they reach."""
+    if moments.type.equals(kind) or pa.types.is_null(moments.type):
+        return moments.cast(kind)
+    end = (2**63 - 1) // {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[moments.type.unit]
+    counted = pc.max_element_wise(moments.cast(INT), -end, skip_nulls=False)
+    return pc.min_element_wise(counted, end, skip_nulls=False).cast(moments.type).cast(kind)
 
 
 def _also_large(kernel: Kernel, exact: Kernel) -> Kernel:

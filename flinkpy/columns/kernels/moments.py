@@ -81,7 +81,8 @@ def _truncation(round_to: Callable[[Any, str], Any]) -> Callable[..., Kernel]:
 def _ceiled(moments: Any, unit: str) -> Any:
     """By the beginning of the unit: Arrow's own rounding up moves a beginning of a year to the next one."""
     floor = pc.floor_temporal(moments, unit=unit)
-    return pc.if_else(pc.equal(floor, moments), moments, _next_beginning(floor, unit))
+    passed = pc.if_else(pc.equal(floor, moments), pa.scalar(None, moments.type), floor)  # null where the moment is a beginning itself
+    return pc.coalesce(_next_beginning(passed, unit), moments)
 
 
 def _next_beginning(moments: Any, unit: str) -> Any:
@@ -122,14 +123,18 @@ def add_months(types: Types, months: int) -> Kernel:
         raise TypeError("months are added to dates and timestamps")
     if not pa.types.is_integer(types[1]) and not pa.types.is_null(types[1]):
         raise TypeError("it needs a whole number of months")
+    if pa.types.is_null(kind):
+        return lambda moments, numbers: pa.nulls(len(numbers) if isinstance(moments, pa.Scalar) else len(moments))
 
     def later(moments: Any, numbers: Any) -> Any:
         length = len(numbers) if isinstance(moments, pa.Scalar) else len(moments)
         moments, numbers = (pa.repeat(each, length) if isinstance(each, pa.Scalar) else each for each in (moments, numbers))
         missing = pc.or_(moments.is_null(), numbers.is_null())
-        days, time = np.divmod(_micros(moments), calendars.DAY_US)
-        added = numbers.cast(INT).fill_null(0).to_numpy() * months
-        return _array(calendars.later(days, np.where(missing, 0, added)) * calendars.DAY_US + time, _MICROS, missing).cast(moments.type)
+        days = _micros(moments) // calendars.DAY_US
+        later_days = calendars.later(days, np.where(missing, 0, numbers.cast(INT).fill_null(0).to_numpy() * months))
+        if not pa.types.is_timestamp(moments.type):
+            return _array(later_days * calendars.DAY_US, _MICROS, missing).cast(moments.type)
+        return pc.add_checked(moments, _array((later_days - days) * calendars.DAY_US, _ELAPSED, missing)).cast(moments.type)
 
     return _on_local_times(kind, later)
 
@@ -140,7 +145,8 @@ def date_plus(types: Types, sign: int) -> Kernel:
 
     def moved(*operands: Any) -> Any:
         days, elapsed = operands[at], operands[1 - at].cast(_ELAPSED).cast(INT)
-        whole = pc.floor(pc.divide(elapsed.cast(pa.float64(), safe=False), float(calendars.DAY_US))).cast(INT)
+        downwards = pc.if_else(pc.less(elapsed, 0), pc.subtract_checked(elapsed, calendars.DAY_US - 1), elapsed)  # division cuts towards zero
+        whole = pc.divide(downwards, calendars.DAY_US)
         change = pc.add_checked if sign > 0 else pc.subtract_checked
         return change(days.cast(_DATE).cast(pa.int32()).cast(INT), whole).cast(pa.int32()).cast(_DATE)
 

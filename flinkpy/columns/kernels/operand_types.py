@@ -50,9 +50,8 @@ def signed(values: Any) -> Any:
 
 def as_computed(values: Any, wanted: Any) -> Any:
     """The column in the type in which its aggregate is computed."""
-    if values.type == wanted:
-        return values
-    return signed(values) if wanted == INT and pa.types.is_uint64(values.type) else values.cast(wanted)
+    change = bring(values.type, wanted)
+    return values if change is None else change(values)
 
 
 def large_columns(data: Any) -> list[str]:
@@ -153,7 +152,7 @@ def common_type(types: Types) -> Any:
         return TEXT
     # Zones only affect display
     if all(pa.types.is_timestamp(kind) for kind in known) and len({kind.tz is None for kind in known}) == 1:
-        return pa.timestamp("us", known[0].tz) if len(set(known)) > 1 else known[0]
+        return pa.timestamp("ns" if any(kind.unit == "ns" for kind in known) else "us", known[0].tz) if len(set(known)) > 1 else known[0]
     if all(kind == known[0] for kind in known) and not pa.types.is_integer(known[0]) and not pa.types.is_floating(known[0]):
         return known[0]
     try:

@@ -45,9 +45,7 @@ class TextMethods(Making[E]):
     def substring(self, begin_index: int, length: int | None = None) -> E:
         """The text from character ``begin_index`` on, counted from 1; at most ``length`` characters. Raises
         ProgramError for an invalid position or length."""
-        if not isinstance(begin_index, int) or begin_index < 1 or (length is not None and (not isinstance(length, int) or length < 0)):
-            raise ProgramError(f"substring() takes a position from 1 on and a length, these are {begin_index!r} and {length!r}")
-        return self._call("substring", begin=begin_index, length=length)
+        return self._call("substring", begin=whole(begin_index, "substring()", 1), length=None if length is None else whole(length, "substring()"))
 
     def left(self, length: int) -> E:
         """The first ``length`` characters."""

@@ -26,6 +26,8 @@ def python_value(value: Any) -> Any:
     """
     if isinstance(value, datetime.datetime) and value != value:
         return None
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
+        raise ProgramError(f"{value!r} cannot stand in an expression: it has parts of microseconds")
     if not hasattr(value, "item") or type(value).__module__ != "numpy":
         return value
     found, kind = value.item(), type(value).__name__

@@ -32,7 +32,7 @@ class BrokerQuestions:
     def __init__(self, properties: Mapping[str, str], clock: Clock, patience_s: float, stopped: threading.Event) -> None:
         self._servers = properties["bootstrap.servers"]
         self._properties, self._clock, self._patience_s, self._stopped = properties, clock, patience_s, stopped
-        self._has_group = "group.id" in properties
+        self.group = properties.get("group.id")
         self._told: KafkaError | None = None  # the last error that the client told
         self._consumer: Consumer
 
@@ -78,7 +78,7 @@ class BrokerQuestions:
         return self._offsets(partitions, time, lambda asked, timeout: self._consumer.offsets_for_times(asked, timeout))
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
-        if not self._has_group:
+        if self.group is None:
             return {}
         return self._offsets(partitions, LATEST, lambda asked, timeout: self._consumer.committed(asked, timeout))
 

@@ -21,6 +21,11 @@ _WITHOUT_MEANING = frozenset({
     "key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "interceptor.classes", "metric.reporters", "max.poll.records",
     "register.consumer.metrics", "sasl.jaas.config", "default.api.timeout.ms",
 })
+# What librdkafka calls by another name
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms", "max.request.size": "message.max.bytes", "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
 _KEY_STORES = ("ssl.truststore.", "ssl.keystore.")
 _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^\s;"\']+))')
 
@@ -50,7 +55,7 @@ def for_librdkafka(properties: Mapping[str, str]) -> dict[str, Any]:
     if stores:
         raise ProgramError(f"the Kafka property {stores[0]} names a key store of Java: give the certificates as PEM files, with ssl.ca.location, "
                            "ssl.certificate.location and ssl.key.location")
-    translated: dict[str, Any] = {key: value for key, value in properties.items() if key not in _WITHOUT_MEANING}
+    translated: dict[str, Any] = {_RENAMED.get(key, key): value for key, value in properties.items() if key not in _WITHOUT_MEANING}
     if translated.get("ssl.endpoint.identification.algorithm") == "":
         translated["ssl.endpoint.identification.algorithm"] = "none"
     if translated.get("auto.offset.reset") == "none":
@@ -80,7 +85,7 @@ def check_consumer_properties(properties: Mapping[str, str]) -> None:
         Consumer({"group.id": "flinkpy", **config, "log_level": 0}).close()
     except KafkaException as error:
         reason = error.args[0].str().rstrip(".")
-        raise ProgramError(f"Kafka's client takes another set of properties: {reason}; librdkafka's list of them is CONFIGURATION.md in its "
+        raise ProgramError(f"Kafka's client refuses the source's properties: {reason}; librdkafka's list of them is CONFIGURATION.md in its "
                            "repository") from None
 
 

@@ -15,8 +15,9 @@ _RESETS = {"earliest": KafkaOffsetResetStrategy.EARLIEST, "latest": KafkaOffsetR
 
 
 class FlinkKafkaConsumer(KafkaSource):
-    """Reads the values of topics; ``env.add_source`` takes it. It begins with what the group has committed, and where nothing is committed as the
-    property ``auto.offset.reset`` says: ``latest`` (this is the default), ``earliest`` or ``none``. New programs use ``KafkaSource``.
+    """Reads the values of topics; ``env.add_source`` takes it. It begins with what the group has committed. Where nothing is
+    committed, or there is no ``group.id``, the property ``auto.offset.reset`` says where: ``latest`` (this is the default), ``earliest`` or
+    ``none``. New programs use ``KafkaSource``.
 
     >>> from flinkpy.common.serialization import SimpleStringSchema
     >>> FlinkKafkaConsumer("orders", SimpleStringSchema(), {"bootstrap.servers": "localhost:9092", "group.id": "shop"}).set_start_from_earliest()

@@ -54,6 +54,11 @@ Offsets = dict[KafkaTopicPartition, int]
 class OffsetLookup(Protocol):
     """What is asked of the brokers."""
 
+    @property
+    def group(self) -> str | None:
+        """The consumer group, if there is one."""
+        ...
+
     def at_time(self, partitions: Collection[KafkaTopicPartition], time: int) -> Offsets:
         """The first offset at or after the time (milliseconds, or EARLIEST, or LATEST); no entry for a partition without one."""
         ...
@@ -153,8 +158,10 @@ class _Given:
             found |= lookup.committed(missing)
         missing = [each for each in missing if each not in found]
         if missing and self.strategy is KafkaOffsetResetStrategy.NONE:
-            raise ProgramError(f"the group has committed no offset of {', '.join(map(repr, missing[:3]))}{' …' if missing[3:] else ''}: say where to "
-                               "begin, as with KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)")
+            group = "a group" if lookup.group is None else f"the group {lookup.group!r}"
+            which = f"{', '.join(map(repr, missing[:3]))}{' …' if missing[3:] else ''}"
+            raise ProgramError(f"there is no offset of {which} that {group} has committed: say where to begin, as with "
+                               "KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)")
         return {**found, **lookup.at_time(missing, _RESET_TIMES[self.strategy])} if missing else found
 
 

@@ -170,8 +170,10 @@ class KafkaSourceBuilder:
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
         """Gives the value of each record, through the schema. Records without a value are skipped, and those for which it returns None."""
-        if not isinstance(deserialization_schema, DeserializationSchema):
-            raise refuse(f"set_value_only_deserializer() takes a DeserializationSchema, this is {deserialization_schema!r:.80}")
+        given: Any = deserialization_schema
+        if not isinstance(given, DeserializationSchema):
+            columns = "; a columnar decoder goes to set_columns()" if isinstance(given, ColumnarDecoder) else ""
+            raise refuse(f"set_value_only_deserializer() takes a DeserializationSchema, this is {given!r:.80}{columns}")
         self._decoding = Values(deserialization_schema)
         return self
 
@@ -186,7 +188,7 @@ class KafkaSourceBuilder:
         """Gives columns: the values through a columnar format of ``flinkpy.formats``, many at a time. Each further argument is the name of a column
         with the record's topic, partition, offset, timestamp or key. (PyFlink cannot.)"""
         if not hasattr(decoder, "schema") or not callable(getattr(decoder, "decode", None)):
-            raise refuse(f"set_columns() takes a columnar decoder of flinkpy.formats, this is {decoder!r:.80}")
+            raise refuse(f"set_columns() takes a ColumnarDecoder of flinkpy.datastream.formats, such as JsonColumnarDecoder, this is {decoder!r:.80}")
         try:
             self._decoding = Columns(decoder, ColumnNames(topic, partition, offset, timestamp, key))
         except ProgramError as error:
@@ -231,7 +233,9 @@ class KafkaSourceBuilder:
             if initializer is not None and initializer.needs_group and not properties.get("group.id"):
                 raise refuse(f"{call} asks for the offsets that a group has committed: say which, with set_group_id()")
         interval_ms = _milliseconds(properties, "partition.discovery.interval.ms", DISCOVERY_INTERVAL_MS)
-        commits = properties.pop("commit.offsets.on.checkpoint", "true").lower() == "true"
+        commits = properties.pop("commit.offsets.on.checkpoint", "true").lower()
+        if commits not in ("true", "false"):
+            raise refuse(f"the property commit.offsets.on.checkpoint is true or false, this is {commits!r:.80}")
         prefix = properties.pop("client.id.prefix", None) or properties.get("group.id", "flinkpy")
         patience_ms = _milliseconds(properties, "default.api.timeout.ms", PATIENCE_MS)
         try:
@@ -240,7 +244,7 @@ class KafkaSourceBuilder:
             raise refuse(str(error)) from None
         return KafkaReading(
             properties, self._subscription, self._decoding, self._start, self._stop, self._bounded,
-            interval_ms / 1000 if interval_ms > 0 else None, prefix, commits, patience_ms / 1000)
+            interval_ms / 1000 if interval_ms > 0 else None, prefix, commits == "true", patience_ms / 1000)
 
     def __repr__(self) -> str:
         return f"KafkaSourceBuilder({self._subscription or 'nothing to read yet'})"

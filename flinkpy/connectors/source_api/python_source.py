@@ -34,6 +34,7 @@ its time an array of as many numbers::
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ class PythonSource(Source[PythonSplit]):
     ``splits`` is asked again every so many seconds, and new ones are read too. ``blocking``: whether iterating may wait (for a device, a
     server); such a split is read on a thread of its own. ``positioned``: whether ``read`` yields positions. ``has_timestamps``: whether it yields
     event times. ``columnar``: whether it yields batches of columns; ``schema`` is theirs, if it is known, so that mistakes in names are told early.
+    Batches are brought to it: columns are taken by name and cast exactly.
     """
 
     bounded: bool = True
@@ -154,7 +156,15 @@ class _IteratorReader(SplitReader[PythonSplit]):
         self._first = self._position
         values, times, position = self._parts(found)
         self._position = position if self._positioned else self._position + len(values)
-        return RowBatch(values, times)
+        return RowBatch(values, None if times is None else self._milliseconds(times))
+
+    def _milliseconds(self, times: list[Any]) -> list[int]:
+        """The event times, which must be whole numbers."""
+        try:
+            return list(map(operator.index, times))
+        except TypeError:
+            wrong = next(time for time in times if not hasattr(time, "__index__"))
+            raise TypeError(f"{self._call} gives {bounded_repr(wrong, 60)} as an event time; it must be a whole number of milliseconds") from None
 
     def _parts(self, found: list[Any]) -> tuple[list[Any], list[int] | None, Any]:
         """The records, their event times, and the position behind the last."""
@@ -194,7 +204,13 @@ class _IteratorReader(SplitReader[PythonSplit]):
 
 
 class _BatchIterator(_IteratorReader):
-    """The same where each value is a batch of columns."""
+    """The same where each value is a batch of columns: those of the source's schema, if it says one."""
+
+    def __init__(self, source: PythonSource, split: PythonSplit) -> None:
+        from flinkpy.columns.values.conversion import without_views
+
+        super().__init__(source, split)
+        self._schema = None if source.schema is None else without_views(source.schema.empty_table()).schema
 
     def next_batch(self, limit: int) -> Batch | None:
         found = next(self._records, None)
@@ -210,14 +226,21 @@ class _BatchIterator(_IteratorReader):
         import numpy as np
         import pyarrow as pa
 
-        from flinkpy.columns.values.conversion import without_views
+        from flinkpy.columns.values.conversion import conformed, without_views
 
         if isinstance(data, pa.Table):
             batches = data.combine_chunks().to_batches()
             data = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=data.schema)
         if not isinstance(data, pa.RecordBatch):
-            raise TypeError(f"{self._call} gives {bounded_repr(data, 60)}; as columnar is True, it gives a pyarrow.RecordBatch or Table each time")
+            given = f"a {type(data).__name__}" if hasattr(data, "columns") else bounded_repr(data, 60)
+            raise TypeError(f"{self._call} gives {given}; as columnar is True, it gives a pyarrow.RecordBatch or Table each time")
         data = without_views(data)
+        if self._schema is not None and not data.schema.equals(self._schema):
+            try:
+                data = conformed(data, self._schema)
+            except pa.ArrowInvalid as error:
+                raise TypeError(f"{self._call} gives columns that are not those of its schema ({error}); there are "
+                                f"{', '.join(data.schema.names) or 'none'}") from None
         if times is None:
             return ColumnBatch(data)
         stamps = np.asarray(times, dtype=np.int64)

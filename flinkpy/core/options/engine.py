@@ -68,9 +68,9 @@ OBJECT_REUSE = option("pipeline.object-reuse", bool, False, "Hand the same objec
 RUNTIME_MODE = option("execution.runtime-mode", RuntimeMode, RuntimeMode.STREAMING, "STREAMING, BATCH or AUTOMATIC.")
 AGGREGATE_PHASES = option(
     "table.optimizer.agg-phase-strategy", AggregatePhases, AggregatePhases.AUTO,
-    "Whether tumbling and sliding windows are aggregated before the exchange by key as well as after it: AUTO where "
-    "that saves work, TWO_PHASE wherever the results stay the same, ONE_PHASE never. Batch jobs always have one "
-    "phase.")
+    "Whether tumbling and sliding windows, aggregates without keys and limit() work before the exchange as well as "
+    "after it: AUTO where that saves work, TWO_PHASE wherever the results stay the same, ONE_PHASE never. In batch "
+    "jobs windows always have one phase.")
 BUFFER_TIMEOUT = option(
     "execution.buffer-timeout.interval",
     timedelta,

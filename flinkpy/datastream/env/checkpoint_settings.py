@@ -1,5 +1,4 @@
-"""Settings of checkpoints and state backends, as methods of StreamExecutionEnvironment. They are stored; checkpoints
-are not taken yet."""
+"""Settings of checkpoints and state backends, as methods of StreamExecutionEnvironment."""
 
 from __future__ import annotations
 

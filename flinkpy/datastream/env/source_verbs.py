@@ -12,6 +12,7 @@ from flinkpy.common.time import Duration, to_milliseconds
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.users_values import unbuilt
 from flinkpy.datastream.checks import check_strategy, check_type, located, refuse
 from flinkpy.datastream.streams.reading import read_function, read_source
 from flinkpy.datastream.streams.recorded import RecordedStream
@@ -220,7 +221,7 @@ class Sources(ABC, Generic[S]):
         from flinkpy.connectors.source_api.source import Source
 
         if isinstance(source, type) or not isinstance(source, Source):
-            raise refuse(f"from_source() takes a Source object, this is {source!r:.80}")
+            raise refuse(f"from_source() takes a Source object, this is {source!r:.80}{unbuilt(source)}")
         strategy = check_strategy(WatermarkStrategy.no_watermarks() if watermark_strategy is None else watermark_strategy, "from_source()")
         type_info = check_type(type_info, "from_source()") or source.produced_type
         return self._as_stream(read_source(self.program, source, source_name, type_info, strategy))

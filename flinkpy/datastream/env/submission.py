@@ -149,12 +149,15 @@ def _batch_form(operator: Any) -> Any:
 
 
 def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
-    if not operator.can_have_two_phases:
-        return None
     from flinkpy.cluster.launch import choose_target
-    from flinkpy.windowing.slices.phases import in_two_phases
 
-    found = in_two_phases(operator)
+    if operator.has_window_phases:
+        from flinkpy.windowing.slices.phases import in_two_phases
+
+        found = in_two_phases(operator)
+    else:
+        with located():
+            found = operator.in_two_phases()
     if found is None or found.pays_within_process or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE:
         return found
     return None if choose_target(values) is options.Target.EMBEDDED else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from flinkpy.core.users_values import unbuilt
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, refuse
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink
@@ -43,7 +44,7 @@ class StreamResults(WriteVerbs):
             sink = sink.of_type(stream.output_type) if hasattr(sink, "of_type") else sink
             return DataStreamSink(add_sink(stream, sink, "Sink: Writer"))
         if not hasattr(sink, "write") and not isinstance(sink, f.SinkFunction):
-            raise refuse(f"sink_to() takes a sink or an object with write(value); a {type(sink).__name__} is neither")
+            raise refuse(f"sink_to() takes a sink or an object with write(value); a {type(sink).__name__} is neither{unbuilt(sink)}")
         return DataStreamSink(add_sink(stream.as_rows(), sink, "Sink: Writer"))
 
     def add_sink(self, sink_func: Any) -> DataStreamSink:

@@ -10,7 +10,7 @@ from flinkpy.common.typeinfo import BasicTypeInfo, RowTypeInfo, TupleTypeInfo, T
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, check_type, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
-from flinkpy.datastream.verbs.column_verbs import is_expression, select_named
+from flinkpy.datastream.verbs.column_verbs import is_expression
 from flinkpy.datastream.verbs.field_keys import FieldKey, check_key_fields, check_key_type
 from flinkpy.datastream.verbs.key_kinds import key_kind, kind_of_fields
 from flinkpy.datastream.verbs.routing import partitioned_by_key
@@ -108,9 +108,8 @@ def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnS
     with located():
         plan = plan_aggregates(aggregates, keys, "aggregate()")
         refuse_doubles([*dict.fromkeys(keys), *plan.names], "aggregate()")
-        operator = KeyedAggregatesOperator(keys, plan.calls)
-    made = by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
-    return made if plan.results is None else select_named(made, keys, plan.results)
+        operator = KeyedAggregatesOperator(keys, plan.calls, plan.results)
+    return by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
 
 
 def refuse_no_aggregates(aggregates: tuple[Any, ...]) -> None:

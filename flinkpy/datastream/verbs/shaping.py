@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
-from flinkpy.datastream.verbs.column_verbs import select_named
 from flinkpy.datastream.verbs.key_verbs import key_stream, refuse_no_aggregates
-from flinkpy.datastream.verbs.routing import partitioned_by_key
 from flinkpy.datastream.verbs.row_verbs import filter_records
 
 if TYPE_CHECKING:
-    from flinkpy.columns.expression import Expression
     from flinkpy.state.ttl.config import StateTtlConfig
 
 
@@ -100,15 +97,14 @@ def distinct_records(stream: RecordedStream, fields: tuple[Any, ...], ttl: State
         made = filter_records(by_key.stream, _IsFirst(ttl))
         made.transformation.name = "Distinct"
         return made
-    if ttl is not None:
-        raise refuse("distinct(ttl=...) is there for streams of rows only: make rows before, with map(lambda row: row)")
-    from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator
+    from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
 
     keys = _names(fields, "distinct()") if fields else stream.column_names()
     if keys is None:
         raise refuse("distinct() of all columns needs to know them: name them, or give map_batches(..., schema=...) in front of it a schema")
     by_key = key_stream(stream, keys[0], tuple(keys[1:]), None, "distinct()")
-    return by_key.stream.apply_columns("Distinct", DistinctRowsOperator(keys), stream.output_type, key=by_key.key)
+    operator = DistinctRowsOperator(keys) if ttl is None else ExpiringDistinctRowsOperator(keys, ttl)
+    return by_key.stream.apply_columns("Distinct", operator, stream.output_type, key=by_key.key)
 
 
 def limited(stream: RecordedStream, n: Any) -> RecordedStream:
@@ -156,26 +152,12 @@ def aligned(streams: Sequence[RecordedStream], fill_missing: bool) -> list[Recor
 def aggregate_all(stream: RecordedStream, aggregates: tuple[Any, ...]) -> ColumnStream:
     """Implements ``aggregate`` without keys."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
-    from flinkpy.columns.expressions import col, lit
-    from flinkpy.datastream.verbs.field_keys import FieldKey
-    from flinkpy.graph.partitioning import KeySpec
-    from flinkpy.operators.columnar.aggregate_of_all import EVERYTHING, AggregatesOfAllOperator
+    from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
 
     refuse_no_aggregates(aggregates)
     with located():
         plan = plan_aggregates(aggregates, (), "aggregate()")
-    needed = sorted({name for call in plan.calls for name in _columns_of(call.expression)})
-    together = select_named(stream.as_columns("aggregate()"), needed, [(EVERYTHING, lit(0))])
-    by_key = partitioned_by_key(together, KeySpec(FieldKey((EVERYTHING,)), (EVERYTHING,)))
-    made = by_key.apply_columns("Aggregate", AggregatesOfAllOperator(plan.calls, together.schema), key=by_key.key)
+    columns = stream.as_columns("aggregate()")
+    made = columns.apply_columns("Aggregate", AggregatesOfAllOperator(plan.calls, plan.results, columns.schema))
     made.make_non_parallel()
-    results = [(call.name, col(call.name)) for call in plan.calls] if plan.results is None else plan.results
-    return select_named(made, (), results)
-
-
-def _columns_of(expression: Expression) -> set[str]:
-    from flinkpy.columns.expression import Column
-
-    if isinstance(expression, Column):
-        return {expression.column}
-    return {name for each in expression.inputs for name in _columns_of(each)}
+    return made

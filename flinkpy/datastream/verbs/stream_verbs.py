@@ -94,7 +94,7 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         """The first record of each value of these fields, or of each whole record without fields. Records are equal
         if they are equal keys.
 
-        The state keeps every value for ever. Over rows ``ttl`` says when one is forgotten.
+        The state keeps every value for ever, unless ``ttl`` says when one is forgotten.
 
         >>> flights.distinct("carrier", "origin")  # doctest: +SKIP
         """
@@ -103,16 +103,18 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
     def limit(self, n: int) -> S:
         """The first ``n`` records to arrive, at one subtask.
 
-        A source whose records all go there ends then if it is in the same chain, which it is at parallelism 1 without a
-        repartitioning in between. Other sources are read on, and the rest is dropped; ``take(n)`` ends any job.
+        A source whose records all go there ends then if no repartitioning lies in between; at a higher parallelism, each
+        of its subtasks ends when it has sent ``n``. Other sources are read on, and the rest is dropped; ``take(n)`` ends
+        any job.
 
         >>> flights.filter(col("delay") > 60).limit(100)  # doctest: +SKIP
         """
         return self._stream(shaping.limited(self.recorded, n))
 
     def aggregate(self, *aggregates: Expression) -> S:
-        """Aggregates of all records, at one subtask: in BATCH one row, also where no record comes; in STREAMING a new
-        row for each batch, of which the last one is the result.
+        """Aggregates of all records, at one subtask, to which others send what they have aggregated where that gives the
+        same: in BATCH one row, also where no record comes; in STREAMING a new row for each batch, of which the last one is
+        the result.
 
         >>> from flinkpy.table.expressions import col
         >>> flights.aggregate(col("delay").avg.alias("mean"), col("carrier").count_distinct.alias("carriers"))  # doctest: +SKIP

@@ -13,7 +13,6 @@ from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.common.side_outputs import OutputTag
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
-from flinkpy.datastream.verbs.column_verbs import select_named
 from flinkpy.datastream.verbs.event_time import event_time_zone
 from flinkpy.datastream.verbs.key_verbs import Keyed
 
@@ -45,8 +44,7 @@ class ColumnarWindow:
         """Outputs, for each window and key, the key's columns, the aggregates, and the window's start and end, in the
         zone of the event time if it has one."""
         from flinkpy.columns.aggregate_plan import plan_aggregates
-        from flinkpy.columns.expressions import col
-        from flinkpy.windowing.slices.column_slices import WINDOW_COLUMNS, AggregateSlices
+        from flinkpy.windowing.slices.column_slices import AggregateSlices
         from flinkpy.windowing.slices.operator import SliceOperator
 
         slicing = self._slicing()
@@ -59,11 +57,9 @@ class ColumnarWindow:
             plan = plan_aggregates(aggregates, keys, "aggregate()")
             event_time = self.assigner.is_event_time()
             zone = event_time_zone(columns.transformation) if event_time else None
-            operator = SliceOperator(AggregateSlices(keys, plan.calls, zone), slicing, event_time, self.lateness, self.late_tag)
-        made = self._applied(columns, operator, ", ".join(plan.names))
-        if plan.results is None:
-            return made
-        return select_named(made, keys, [*plan.results, *((name, col(name)) for name in WINDOW_COLUMNS)])
+            store = AggregateSlices(keys, plan.calls, zone, plan.results)
+            operator = SliceOperator(store, slicing, event_time, self.lateness, self.late_tag)
+        return self._applied(columns, operator, ", ".join(plan.names))
 
     def count(self) -> ColumnStream | None:
         """The number of records in each window, as a column ``count`` beside the key's; None if that has to run on

@@ -96,6 +96,9 @@ class ProtobufSerializationSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         """The message's bytes."""
+        if not hasattr(value, "SerializeToString"):
+            raise ProgramError(f"{value!r:.100} is no object of a generated class: make one of it, or give rows to "
+                               "ProtobufRowSerializationSchema(class)")
         try:
             encoded: bytes = value.SerializeToString()
         except Exception as error:

@@ -35,10 +35,19 @@ class KeyedAccumulators:
         """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow array."""
         column, codes = self.of.few(column, keyed.codes)
         counts, values = self.of.values_of(column)
-        total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(column), codes, len(keyed.ids))
-        grouped = None if values is None else self._grouped(values, codes, keyed.ids, keys)
-        self.put(keyed.ids, total, grouped, keys)
-        return self.of.results(total, grouped)
+        return self.of.results(*self._added(counts, values, len(column), codes, keyed.ids, keys))
+
+    def merge(self, counts: Any, values: Any, keyed: KeyedBatch, keys: int) -> tuple[Any, Any]:
+        """Accumulates what others have accumulated: the counts and values of the batch's records. Returns those of the
+        batch's keys."""
+        return self._added(counts, values, len(counts), keyed.codes, keyed.ids, keys)
+
+    def _added(self, counts: Any, values: Any, size: int, codes: Any, ids: Any, keys: int) -> tuple[Any, Any]:
+        """The new counts and values of these keys."""
+        total = self._counts.reach(keys)[ids] + self.of.counted(counts, size, codes, len(ids))
+        grouped = None if values is None else self._grouped(values, codes, ids, keys)
+        self.put(ids, total, grouped, keys)
+        return total, grouped
 
     def _grouped(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
         """The new aggregates of these keys. Earlier values go first, so that sums of floats are rounded as if values

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.compiler import compile_expression, compile_selection
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.kernels.operand_types import BeyondSigned, large_columns
 from flinkpy.columns.values.arrow_types import arrow_schema
@@ -138,19 +138,14 @@ class SelectColumnsOperator(ColumnOperator):
         return self.expressions
 
     def prepare(self, schema: Any) -> None:
-        chosen = self.chosen(schema)
-        compiled = [compile_expression(expression, schema) for _, expression in chosen]
-        self._evaluates = [each.evaluate for each in compiled]
-        self._result = pa.schema([pa.field(name, each.type) for (name, _), each in zip(chosen, compiled)])
+        self._result, self._select = compile_selection(self.chosen(schema), schema)
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
         return self._result
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
-        data = batch.data
-        arrays = [evaluate(data) for evaluate in self._evaluates]
-        return ColumnBatch(pa.RecordBatch.from_arrays(arrays, schema=self._result), batch.timestamps)
+        return ColumnBatch(self._select(batch.data), batch.timestamps)
 
 
 class NullableColumnsOperator(ColumnOperator):

@@ -1,4 +1,4 @@
-"""The first record of each key over columns: the operator of ``distinct``."""
+"""The first record of each key over columns: the operators of ``distinct``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.columns.compiler import column_index
+from flinkpy.columns.values.conversion import python_values
+from flinkpy.common.typeinfo import Types
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import EngineError
+from flinkpy.core.keys import canonical_key
 from flinkpy.operators.base import BatchForm
+from flinkpy.operators.columnar.column_operators import ColumnOperator
+from flinkpy.operators.columnar.key_index import check_keys, encoded
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+from flinkpy.operators.keyed_state import KeyedStateOperator
+from flinkpy.state.descriptors import ValueStateDescriptor
+from flinkpy.state.ttl.config import StateTtlConfig
 
 
 class DistinctRowsOperator(KeyedColumnsOperator):
@@ -33,10 +41,7 @@ class DistinctRowsOperator(KeyedColumnsOperator):
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
         keyed = self._index.of(batch.data)
         self._firsts.add(self.first_columns(batch.data), keyed)
-        at = np.sort(keyed.firsts[keyed.is_new])
-        if len(at) == len(batch):
-            return batch
-        return ColumnBatch(batch.data.take(pa.array(at)), None if batch.timestamps is None else batch.timestamps[at])
+        return _only(batch, np.sort(keyed.firsts[keyed.is_new]))
 
     def values(self, data: Any) -> list[Any]:
         return []
@@ -46,3 +51,46 @@ class DistinctRowsOperator(KeyedColumnsOperator):
 
     def stamp(self, stamps: Any, ids: Any, new: Any) -> None:
         raise EngineError("distinct passes records on as they come")
+
+
+class ExpiringDistinctRowsOperator(KeyedStateOperator, ColumnOperator):
+    """Passes on the first record of each key, and again one that comes when the key was forgotten. State with a time to
+    live says which keys are known; a batch asks it once for each of its keys."""
+
+    batch_form = BatchForm.AS_IN_STREAM
+    takes_updates = False
+
+    def __init__(self, keys: Sequence[str], ttl: StateTtlConfig) -> None:
+        self.keys, self.ttl = tuple(keys), ttl
+
+    def open(self) -> None:
+        descriptor = ValueStateDescriptor("seen", Types.BOOLEAN())
+        descriptor.enable_time_to_live(self.ttl)
+        self._seen: Any = self.backend.state(descriptor)
+
+    def prepare(self, schema: Any) -> None:
+        check_keys(self.keys, schema)
+
+    def output_schema(self, schema: Any) -> Any:
+        self.prepare(schema)
+        return schema
+
+    def process_columns(self, batch: ColumnBatch) -> ColumnBatch | None:
+        columns = [batch.data.column(column_index(name, batch.data.schema)) for name in self.keys]
+        firsts = np.sort(encoded(columns).firsts)
+        values = [python_values(column.take(pa.array(firsts))) for column in columns]
+        current, seen, passed = self.backend.current, self._seen, []
+        self.backend.after_records(len(firsts))
+        for at, key in zip(firsts.tolist(), values[0] if len(values) == 1 else zip(*values)):
+            current.key = canonical_key(key)
+            if not seen.value():
+                seen.update(True)
+                passed.append(at)
+        return _only(batch, np.array(passed, np.int64))
+
+
+def _only(batch: ColumnBatch, at: Any) -> ColumnBatch:
+    """The records at these positions, which ascend."""
+    if len(at) == len(batch):
+        return batch
+    return ColumnBatch(batch.data.take(pa.array(at)), None if batch.timestamps is None else batch.timestamps[at])

@@ -15,22 +15,26 @@ import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import AggregateCall
-from flinkpy.columns.compiler import column_index, compile_expression
+from flinkpy.columns.compiler import column_index, compile_expression, compile_selection
+from flinkpy.columns.expression import Column, Expression
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
-from flinkpy.operators.columnar.key_index import look_alike
+from flinkpy.operators.columnar.key_index import KeyedBatch, look_alike
 from flinkpy.operators.columnar.state_tables import KeyedColumnsOperator
+
+Chosen = tuple[tuple[str, Expression], ...]
 
 
 class KeyedAggregatesOperator(KeyedColumnsOperator):
-    """Emits for each batch the updated row of every key in it: the key's columns, then the aggregates."""
+    """Emits for each batch the updated row of every key in it: the key's columns, then the aggregates, or the
+    ``results`` that are computed from keys and aggregates."""
 
     emits_updates = True
     _types: list[Any]
 
-    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall]) -> None:
-        self.keys, self.calls = tuple(keys), tuple(calls)
+    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], results: Chosen | None = None) -> None:
+        self.keys, self.calls, self.results = tuple(keys), tuple(calls), results
         doubled = sorted(set(self.keys) & {call.name for call in self.calls})
         if doubled:
             raise ProgramError(f"aggregate(): a key and an aggregate would both be called {doubled[0]!r}; rename one with .alias(\"name\")")
@@ -47,11 +51,16 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
         if not self._accumulators:
             self._accumulators = [KeyedAccumulators(ColumnAggregate(call.kind, each.type, options=call.options))
                                   for call, each in zip(self.calls, compiled)]
-        self._result = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._accumulators)]])
+        self._row = pa.schema([*key_fields, *[pa.field(call.name, each.of.result_type) for call, each in zip(self.calls, self._accumulators)]])
+        self._shown = compile_selection(self.chosen(), self._row)
+
+    def chosen(self) -> Chosen:
+        """The columns of the results, made of keys and aggregates."""
+        return (*((name, Column(name)) for name in self.keys), *(self.results or ((call.name, Column(call.name)) for call in self.calls)))
 
     def output_schema(self, schema: Any) -> Any:
         self.prepare(schema)
-        return self._result
+        return self._shown[0]
 
     def first_columns(self, data: Any) -> Any:
         return data.select([column_index(name, data.schema) for name in dict.fromkeys(self.keys)])
@@ -64,7 +73,14 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
 
     def row_of_each_key(self, results: list[Any]) -> Any:
         firsts = self._firsts.all()
-        return pa.RecordBatch.from_arrays([*(firsts.column(name) for name in self.keys), *results], schema=self._result)
+        return self._result([*(firsts.column(name) for name in self.keys), *results])
+
+    def _result(self, columns: list[Any]) -> Any:
+        return self._shown[1](pa.RecordBatch.from_arrays(columns, schema=self._row))
+
+    def added(self, data: Any, keyed: KeyedBatch) -> list[Any]:
+        """Accumulates the records; the aggregates of the batch's keys."""
+        return [aggregate.add(column, keyed, len(self._index)) for aggregate, column in zip(self._accumulators, self.values(data))]
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:
         data = batch.data
@@ -75,10 +91,10 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
         keys = dict(zip(shown.schema.names, shown.columns))
         if self._as_first:
             keys |= zip(self._as_first, self._firsts.take(keyed.ids, self._as_first))
-        aggregates = [aggregate.add(column, keyed, len(self._index)) for aggregate, column in zip(self._accumulators, self.values(data))]
+        aggregates = self.added(data, keyed)
         stamps = batch.timestamps
         if stamps is not None:
             latest = stamps[keyed.firsts]
             np.maximum.at(latest, keyed.codes, stamps)
             stamps = latest
-        return ColumnBatch(pa.RecordBatch.from_arrays([*(keys[name] for name in self.keys), *aggregates], schema=self._result), stamps)
+        return ColumnBatch(self._result([*(keys[name] for name in self.keys), *aggregates]), stamps)

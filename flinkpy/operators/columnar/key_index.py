@@ -99,14 +99,14 @@ class KeyIndex:
 
     def _of_any(self, data: Any) -> KeyedBatch:
         found = encoded([data.column(column_index(name, data.schema)) for name in self._columns])
-        codes, keys = found.codes, found.values()
+        keys = found.values()
         known = len(self._ids)
         numbers: list[Any] = list(map(self._ids.get, keys))
         if None in numbers:
             number = self._ids.setdefault
             numbers = [number(key, len(self._ids)) for key in keys]
         ids = np.array(numbers, dtype=np.int64)
-        return KeyedBatch(codes, ids, _first_positions(codes, len(keys)), ids >= known)
+        return KeyedBatch(found.codes, ids, found.firsts, ids >= known)
 
     def __repr__(self) -> str:
         return f"<KeyIndex of {', '.join(self._columns)}: {self._known} keys>"
@@ -167,6 +167,11 @@ class Encoded:
     codes: Any
     count: int
     values: Callable[[], list[Any]]
+
+    @property
+    def firsts(self) -> Any:
+        """The position of each distinct value's first record."""
+        return _first_positions(self.codes, self.count)
 
 
 def encoded(columns: Sequence[Any]) -> Encoded:

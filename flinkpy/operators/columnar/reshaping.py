@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -62,12 +62,10 @@ class AlignColumnsOperator(SelectColumnsOperator):
         self.wanted = wanted
 
     def prepare(self, schema: Any) -> None:
-        self._evaluates = [_column(field, schema) for field in self.wanted]
-        self._result = pa.schema([field.with_nullable(True) if field.name not in schema.names else schema.field(field.name) for field in self.wanted])
+        self._result = pa.schema([schema.field(field.name) if field.name in schema.names else field.with_nullable(True) for field in self.wanted])
+        self._select = self._aligned
 
-
-def _column(field: Any, schema: Any) -> Callable[[Any], Any]:
-    if field.name not in schema.names:
-        return lambda data: pa.nulls(data.num_rows, field.type)
-    at = column_index(field.name, schema)
-    return lambda data: data.column(at)
+    def _aligned(self, data: Any) -> Any:
+        there = set(data.schema.names)
+        arrays = [data.column(field.name) if field.name in there else pa.nulls(data.num_rows, field.type) for field in self._result]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._result)

@@ -60,9 +60,13 @@ class SinkCommits:
             self._rest = []
             if prepared:
                 self._pending.append((checkpoint_id, prepared))
-            self._context.operator_state.engine_list(COMMITTABLES).update(self._pending)
+            try:
+                self._context.operator_state.engine_list(COMMITTABLES).update(self._pending)
+            except TypeError as error:
+                raise TypeError(f"what {type(self._writer).__name__}.prepare_commit() gives must be picklable, as it is part of the checkpoint: "
+                                f"{error}") from None
         if self._writer_states is not None:
-            states = self._writer.snapshot_state(checkpoint_id)
+            states = list(several(self._writer.snapshot_state(checkpoint_id), f"{type(self._writer).__name__}.snapshot_state()", "states"))
             if states and type(self._sink).restore_writer is Sink.restore_writer:
                 writer, sink = type(self._writer).__name__, type(self._sink).__name__
                 raise ProgramError(f"what snapshot_state() of {writer} gives would be lost after a failure: define "
@@ -92,7 +96,8 @@ class SinkCommits:
     def _commit(self, committables: list[Any]) -> list[Any]:
         """Gives back what the committer could not commit yet."""
         assert self._committer is not None
-        return list(self._committer.commit(committables) or ())
+        left = self._committer.commit(committables)
+        return [] if left is None else list(several(left, f"{type(self._committer).__name__}.commit()", "committables"))
 
     def finish(self) -> None:
         """The input has ended well: what was written goes out."""

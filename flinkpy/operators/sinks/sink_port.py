@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.elements import Batch
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
 
 
@@ -112,6 +113,11 @@ class Sink(ABC):
     _writer: SinkWriter | None = None
     _listener: Callable[[], None] | None = None
 
+    @property
+    def owned(self) -> str | None:
+        """What only one sink of a job may write with, in words; None: nothing. A job with two such sinks is refused."""
+        return None
+
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         """Called in the task: opens what this subtask writes to."""
@@ -126,7 +132,10 @@ class Sink(ABC):
 
     def open(self, context: OperatorContext, states: Sequence[Any] | None = None) -> None:
         """Makes the writer: anew, or from restored ``states``."""
-        self._writer = self.create_writer(context) if states is None else self.restore_writer(context, states)
+        call, made = ("create_writer", self.create_writer(context)) if states is None else ("restore_writer", self.restore_writer(context, states))
+        if not isinstance(made, SinkWriter):
+            raise TypeError(f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must return a SinkWriter")
+        self._writer = made
         if self._listener is not None:
             self._writer.set_listener(self._listener)
 

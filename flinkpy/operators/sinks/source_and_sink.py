@@ -264,6 +264,11 @@ class SinkOperator(OneInputOperator):
         self._sink_context: SinkContext | None = None
         self._commits: SinkCommits | None = None
 
+    @property
+    def owned(self) -> str | None:
+        """What only one sink of a job may write with."""
+        return self.sink.owned if isinstance(self.sink, Sink) else None
+
     def open(self) -> None:
         self._opened = True
         if self._has_own_batches:

@@ -18,7 +18,8 @@ from flinkpy.testing.connectors.source_jobs import SourceJobs
 from flinkpy.testing.connectors.source_times import SourceTimes
 from flinkpy.testing.connectors.source_world import World
 
-WAITS = "poll() waits for the outside system: read on a thread of its own"
+ON_A_THREAD = "read on a thread of its own (of a PythonSource: blocking = True)"
+WAITS = f"poll() waits for the outside system: {ON_A_THREAD}"
 LONGEST_CALL_S = 5.0  # of a call that must return at once: a bound for a loaded machine
 QUIET_ROUNDS = 40
 
@@ -181,7 +182,7 @@ class SourceTests(SourceJobs, SourceTimes, SourceSteps):
                 longest[0] = max(longest[0], SYSTEM_CLOCK.monotonic() - began)
 
         check_returns(poll, self.patience_s, WAITS)
-        check(longest[0] < LONGEST_CALL_S, f"poll() took {longest[0]:.1f} s while there was nothing to read: read on a thread of its own")
+        check(longest[0] < LONGEST_CALL_S, f"poll() took {longest[0]:.1f} s while there was nothing to read: {ON_A_THREAD}")
 
     def _waiting_world(self) -> World:
         """One whose reader has nothing to read: at the end of what there is, or while the outside system pauses."""

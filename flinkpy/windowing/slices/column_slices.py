@@ -15,7 +15,8 @@ import pyarrow as pa
 from flinkpy.aggregates.builtin import OF_FIELDS
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import AggregateCall
-from flinkpy.columns.compiler import column_index, compile_expression
+from flinkpy.columns.compiler import column_index, compile_expression, compile_selection
+from flinkpy.columns.expression import Column, Expression
 from flinkpy.columns.values.conversion import rows_of_batch
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -207,15 +208,17 @@ class ColumnSlices(SliceStore):
 
 
 class AggregateSlices(ColumnSlices):
-    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates, and the window's begin and end; these are
-    instants where event time has a ``zone``."""
+    """``aggregate(col("price").sum, ...)``: for each window and key the key's columns, the aggregates or the ``results`` that are computed from them,
+    and the window's begin and end; these are instants where event time has a ``zone``."""
 
     _types: list[Any]
 
-    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], zone: str | None = None) -> None:
+    def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], zone: str | None = None,
+                 results: Sequence[tuple[str, Expression]] | None = None) -> None:
         super().__init__(keys)
-        self.calls, self.zone = tuple(calls), zone
-        names = [*self.keys, *(call.name for call in self.calls), *WINDOW_COLUMNS]
+        self.calls, self.zone, self.results = tuple(calls), zone, results
+        names = [*self.keys, *((call.name for call in self.calls) if results is None else (name for name, _ in results)), *WINDOW_COLUMNS]
+        self.shown = names
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ProgramError(f"aggregate(): two columns would be called {doubled[0]!r}; rename one with .alias(\"name\")")
@@ -231,7 +234,9 @@ class AggregateSlices(ColumnSlices):
         fields = [schema.field(column_index(name, schema)) for name in self.keys]
         fields += [pa.field(call.name, each.result_type) for call, each in zip(self.calls, self._aggregates)]
         self._moment = pa.timestamp("ms", self.zone)
-        self._result = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
+        self._row = pa.schema([*fields, *(pa.field(name, self._moment) for name in WINDOW_COLUMNS)])
+        computed = dict(self.results or ())
+        self._result, self._select = compile_selection([(name, computed.get(name, Column(name))) for name in self.shown], self._row)
 
     def taken_in(self, data: Any, ids: Any) -> Part:
         taken = [aggregate.values_of(evaluate(data)) for aggregate, evaluate in zip(self._aggregates, self._evaluates)]
@@ -240,7 +245,7 @@ class AggregateSlices(ColumnSlices):
     def result(self, part: Part, window: TimeWindow) -> Any:
         aggregates = [each.results(counts, values) for each, counts, values in zip(self._aggregates, part.counts, part.values)]
         moments = [pa.array(np.full(part.size, moment, np.int64)).cast(self._moment) for moment in window]
-        return pa.RecordBatch.from_arrays([*self.known_keys.columns(part.ids), *aggregates, *moments], schema=self._result)
+        return self._select(pa.RecordBatch.from_arrays([*self.known_keys.columns(part.ids), *aggregates, *moments], schema=self._row))
 
 
 class FieldSlices(ColumnSlices):

@@ -35,7 +35,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
     """Results carry the last moment of their window."""
 
     batch_form = BatchForm.AT_END_OF_TIME
-    can_have_two_phases = True
+    has_window_phases = True
     parks = True
     takes_no_policy = "reduces or aggregates windows: check records in a map(...) with a policy before it"
 

@@ -40,7 +40,7 @@ def _stores(store: SliceStore) -> tuple[LocalSlices, SliceStore, KeySpec] | None
     if isinstance(store, ColumnSlices) and not (store.keys and store.is_exact):
         return None
     if isinstance(store, AggregateSlices):
-        calls = store.keys, store.calls, store.zone
+        calls = store.keys, store.calls, store.zone, store.results
         return LocalAggregates(*calls), MergingAggregates(*calls), key_of(store.keys)
     if isinstance(store, FieldSlices):
         field = store.keys, store.kind, store.position

@@ -53,6 +53,13 @@ class KafkaSinkBase(Sink):
             Security.of(self._settings)
         check_settings(self._settings)
 
+    @property
+    def owned(self) -> str | None:
+        options = self._options
+        if not options.is_exactly_once or options.transactional_id_prefix is None:
+            return None
+        return f"the transactional id prefix {options.transactional_id_prefix!r} at {self._settings['bootstrap.servers']}"
+
     def create_committer(self, context: OperatorContext) -> Committer | None:
         if not self._options.is_exactly_once:
             return None

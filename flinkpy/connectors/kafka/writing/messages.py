@@ -37,7 +37,7 @@ class MessageMaker:
         schema = self._schema
         if schema.takes_columns_only and isinstance(batch, RowBatch):
             raise ProgramError(f"{self._context.name}: the encoder makes messages of columns, and this stream has rows: give the sink a schema of "
-                               "rows, or the stream columns")
+                               "rows, or make columns of them with select(), where their type is declared")
         values = self._of_columns_or_rows(schema.value, self._make_values, batch)
         keys: Iterable[bytes | None] = repeat(None)
         if schema.key is not None and self._make_keys is not None:

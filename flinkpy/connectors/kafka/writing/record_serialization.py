@@ -5,6 +5,7 @@ A schema of values (SerializationSchema) is called with each record. A columnar 
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
         """``partitioner(record, key, value, topic, partitions)`` gives one of the partitions. Without it the key's murmur2 hash decides, as in
         Kafka's Java client; messages without keys are spread in batches."""
-        self._partitioner = _function(partitioner, "set_partitioner()", "a function of record, key, value, topic and partitions")
+        self._partitioner = _function(partitioner, "set_partitioner()", "a function of record, key, value, topic and partitions", 5)
         return self
 
     def build(self) -> KafkaRecordSerializationSchema:
@@ -147,7 +148,18 @@ def _schema(schema: Any, call: str) -> Any:
     return schema
 
 
-def _function(function: Any, call: str, what: str) -> Any:
-    if not callable(function):
+def _function(function: Any, call: str, what: str, arguments: int = 1) -> Any:
+    if not callable(function) or not _takes(function, arguments):
         raise refuse(f"{call} takes {what}, this is {function!r:.80}")
     return function
+
+
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
+    """Whether it can be called with so many arguments, as far as that is known."""
+    try:
+        inspect.signature(function).bind(*range(arguments))
+    except TypeError:
+        return False
+    except ValueError:  # a function written in C says nothing of its arguments
+        return True
+    return True

@@ -13,6 +13,7 @@ from flinkpy.connectors.kafka.client_properties import checked_property
 from flinkpy.connectors.kafka.writing.kafka_sink import KafkaSinkBase, KafkaSinkOptions
 from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSerializationSchema
 from flinkpy.core.program.program_line import located, refuse
+from flinkpy.core.users_values import bounded_repr, unbuilt
 
 
 class KafkaSink(KafkaSinkBase):
@@ -69,8 +70,8 @@ class KafkaSinkBuilder:
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
         """How records become messages."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise refuse(f"set_record_serializer() takes a KafkaRecordSerializationSchema, this is {record_serializer!r:.80}; "
-                         "see KafkaRecordSerializationSchema.builder()")
+            raise refuse(f"set_record_serializer() takes a KafkaRecordSerializationSchema, this is {bounded_repr(record_serializer, 80)}"
+                         f"{unbuilt(record_serializer) or '; see KafkaRecordSerializationSchema.builder()'}")
         self._schema = record_serializer
         return self
 
