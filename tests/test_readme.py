@@ -61,6 +61,19 @@ def test_a_page_runs_and_prints_what_it_says(page: Path, monkeypatch: pytest.Mon
             assert sorted(capfd.readouterr().out.splitlines()) == sorted(text.splitlines()), code
 
 
+def test_the_guides_source_ends_when_it_is_interrupted_before_it_is_read(tmp_path: Path) -> None:
+    """Its reader may be closed while its thread is about to begin."""
+    names: dict[str, Any] = {"__name__": "guide"}
+    (source, _), (sink, _), (kit, _) = blocks(ROOT / "docs" / "connector-guide.md")
+    for code in (source, sink, kit.partition("\nfor tests in")[0]):
+        exec(compile(code, "connector-guide.md", "exec"), names)
+    path = str(tmp_path / "sales.db")
+    names["make_tables"](path)
+    follows = names["SalesSource"](path, follow=True)
+    follows.interrupt(2)
+    assert list(follows.read(2, None)) == []
+
+
 def test_the_readme_shows_at_least_six_programs() -> None:
     assert len(blocks(README)) >= 6
 

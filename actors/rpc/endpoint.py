@@ -76,16 +76,7 @@ class RpcEndpoint:
         """Runs the function in the main thread and returns a future of its result. It fails with
         EndpointNotRunningError when the endpoint ends first."""
         future: Future[T] = Future()
-
-        def call() -> None:
-            try:
-                value = function()
-            except Exception as error:
-                future.fail(error)
-            else:
-                future.complete(value)
-
-        self.main_thread.execute(call, "call_async", future.fail)
+        self.main_thread.execute(lambda: future.complete_with(function), "call_async", future.fail)
         return future
 
     def schedule_run_async(self, delay_s: float, action: Callable[[], object]) -> Cancellable:

@@ -14,6 +14,7 @@ from flinkpy.operators.sinks.sink_port import SinkWriter
 
 QUEUED_BATCHES = 4  # from here on the writer says that it has no room
 MOST_BATCHES = 64  # a caller who writes nevertheless waits from here on
+CLOSING_S = 2.0  # how long the task waits for a writer to close that has nothing else to do
 
 
 class ThreadedSinkWriter(SinkWriter):
@@ -21,7 +22,8 @@ class ThreadedSinkWriter(SinkWriter):
     goes on with its other work.
 
     ``prepare_commit`` and ``snapshot_state`` are called behind a flush, in the task's thread, while the other thread has nothing to do: so the
-    writer needs no locks. On cancellation its ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. ::
+    writer needs no locks. On cancellation its ``interrupt`` is called, if it is waiting, and the thread closes it when the call has ended. A
+    ``close`` that takes long is interrupted too, and nobody waits for it any more. ::
 
         def create_writer(self, context):
             return ThreadedSinkWriter(MyWriter(self.address), context)
@@ -77,7 +79,7 @@ class ThreadedSinkWriter(SinkWriter):
     def flushed(self) -> bool:
         with self._changed:
             self._raise_error()
-            self._room_is_missed = self._flushing
+            self._room_is_missed = self._room_is_missed or self._flushing
             return not self._flushing
 
     def prepare_commit(self) -> Sequence[Any]:
@@ -99,36 +101,42 @@ class ThreadedSinkWriter(SinkWriter):
             raise self._error
 
     def close(self) -> None:
-        """If the thread is in a call, it is interrupted, and nobody waits for it; otherwise it has closed the writer when this returns."""
+        """If the thread is in a call, it is interrupted, and nobody waits for it; otherwise it has closed the writer when this returns, or has not
+        been able to for a while."""
         with self._changed:
             is_idle = not self._queue
             self._stopped = True
             self._changed.notify_all()
         told = self._error
         if is_idle:
-            self._thread.join()
-            if told is None:
-                self._raise_error()
-        else:
+            self._thread.join(CLOSING_S)
+        if self._thread.is_alive():
             self._writer.interrupt()
+        elif is_idle and told is None:
+            self._raise_error()
 
     # -- the writer's thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            try:
-                while (call := self._next()) is not None:
-                    call()
-                    self._done()
-            finally:
-                self._writer.close()
+            while (call := self._next()) is not None:
+                call()
+                self._done()
         except BaseException as error:  # SystemExit too: this is the only place that can report it
-            with self._changed:
-                self._error = error
-                self._flushing = False
-                self._queue.clear()
-                self._changed.notify_all()
-            self._run_in_task(self._tell)
+            self._failed(error)
+        try:
+            self._writer.close()
+        except BaseException as error:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        """The first error counts: that a writer which has failed cannot be closed either is no news."""
+        with self._changed:
+            self._error = error if self._error is None else self._error
+            self._flushing = False
+            self._queue.clear()
+            self._changed.notify_all()
+        self._run_in_task(self._tell)
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:

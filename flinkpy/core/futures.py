@@ -61,6 +61,14 @@ class Future(Generic[T]):
         """Sets the value; False if the future was done already."""
         return self._finish(value, None)
 
+    def complete_with(self, function: Callable[[], T]) -> bool:
+        """Sets what the function gives, or the exception that it raises; False if the future was done already."""
+        try:
+            value = function()
+        except Exception as error:
+            return self.fail(error)
+        return self.complete(value)
+
     def fail(self, error: BaseException) -> bool:
         """Sets the error; False if the future was done already."""
         return self._finish(None, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -42,9 +43,43 @@ def is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def has_infinity(column: Any) -> bool:
-    """Whether it is a column of floats of which one is infinite: it may have been a number that is too large."""
-    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
+def in_utc(column: Any) -> Any:
+    """The column, with instants in UTC: Arrow writes another zone's offset without the seconds that it had before there was standard time."""
+    kind = column.type
+    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
+    return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
+
+
+def is_sure(column: Any) -> bool:
+    """Whether a column that Arrow parsed has surely what rows have. Arrow lets some values pass that they refuse: an infinity may have been a number
+    that is too large; a decimal has more digits than its type; a moment has nanoseconds, or is not in Python's years."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return not pc.any(pc.is_inf(column)).as_py()
+    if pa.types.is_decimal(kind):
+        return _is_valid(column)
+    return not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)) or _is_of_python(column)
+
+
+def _is_valid(column: Any) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - datetime.date(1970, 1, 1).toordinal() for day in (datetime.date.min, datetime.date.max))
+_UNITS_OF_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def _is_of_python(column: Any) -> bool:
+    kind = column.type
+    units = 1 if pa.types.is_date32(kind) else _UNITS_OF_A_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
+    least, greatest = (found.value for found in pc.min_max(column).values())
+    if least is not None and not (_FIRST_DAY * units <= least and greatest < (_LAST_DAY + 1) * units):
+        return False
+    return kind != pa.timestamp("ns") or not (column.drop_null().to_numpy().astype("int64") % 1000).any()
 
 
 def schema_and_type(given: Any, where: str) -> tuple[Any, RowTypeInfo]:

@@ -43,5 +43,7 @@ def _without_misfits(rows: Sequence[Sequence[Any]], places: Sequence[int], messa
 
 
 def _batch(rows: Sequence[Sequence[Any]], schema: Any) -> Any:
+    if not schema.names:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns: Sequence[Sequence[Any]] = list(zip(*rows)) if rows else [()] * len(schema)
     return pa.RecordBatch.from_arrays([array_of(column, field.type, field.name) for column, field in zip(columns, schema)], schema=schema)

@@ -27,8 +27,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DAY = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
 _TIME = r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+_HOUR_AND_MORE = r"([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
 _DATE_TEXT, _TIME_TEXT = re.compile(_DAY), re.compile(_TIME)
-_MOMENT_TEXT = re.compile(rf"{_DAY}(?:[T ]{_TIME}(Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)?)?")
+_MOMENT_TEXT = re.compile(rf"{_DAY}(?:[T ]{_HOUR_AND_MORE}(Z|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)?)?")
 _BLANKS = " \t"
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 

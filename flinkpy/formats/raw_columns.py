@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from flinkpy.columns.values.conversion import without_views
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, MalformedMessageError
+from flinkpy.formats.text_columns import is_of_bytes
 
 
 class RawColumnarDecoder(ColumnarDecoder):
@@ -65,13 +67,14 @@ class RawColumnarEncoder(ColumnarEncoder):
         self._field = field
 
     def encode(self, batch: pa.RecordBatch) -> list[bytes]:
-        column = batch.column(self._place(batch.schema))
+        column = without_views(batch).column(self._place(batch.schema))
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = column.cast(pa.binary() if pa.types.is_string(column.type) else pa.large_binary())
-        elif not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        elif not is_of_bytes(column.type):
             raise ProgramError(f"a raw message is bytes or text, and the column is {column.type}; cast it, or choose a format such as JSON")
-        encoded: list[bytes] = column.fill_null(b"").to_pylist()
-        return encoded
+        return [b"" if each is None else each for each in column.to_pylist()]
 
     def _place(self, schema: pa.Schema) -> int:
         if self._field is not None:

@@ -22,6 +22,7 @@ from flinkpy.common.time import Instant
 from flinkpy.common.types import Row
 from flinkpy.core.errors import ProgramError
 
+_MINUTE = datetime.timedelta(minutes=1)
 _SINGLE = {bytes, Decimal, datetime.date, datetime.time, datetime.datetime}  # without parts; a fast check
 
 
@@ -113,7 +114,7 @@ def single_text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         offset = value.utcoffset()
         # Readers do not accept offsets with seconds, so those become UTC.
-        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset.seconds % 60 else value)
+        return str(value.astimezone(datetime.timezone.utc) if offset is not None and offset % _MINUTE else value)
     if isinstance(value, Instant):
         return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=value.seconds)}.{value.nanos:09}+00:00"
     if getattr(type(value), "__str__", None) is object.__str__:

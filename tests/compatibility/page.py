@@ -67,8 +67,10 @@ def _exceptions(ours: list[tuple[Name, str]]) -> Iterator[str]:
 
 
 def _others(names: list[Name]) -> Iterator[str]:
-    for tier, why in (("jvm-only", "settings and objects of the JVM"), ("connector-kafka", "the Kafka connector's builders"),
-                      ("connector-other", "connectors to other systems, which PyFlink takes from jars")):
+    for tier, why in (
+        ("jvm-only", "settings and objects of the JVM"), ("format", "formats of messages and files (`datastream.formats`)"),
+        ("connector-kafka", "the Kafka connector's builders"), ("connector-other", "connectors to other systems, which PyFlink takes from jars"),
+    ):
         count = sum(name.tier == tier for name in names)
         there = sum(bool(name.found) for name in names if name.tier == tier)
         yield f"- {tier}: {count} names, {why}; {f'{there} of them are there' if there else 'none is there'}."

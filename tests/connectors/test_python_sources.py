@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,33 @@ class Given(PythonSource):
 
     def read(self, split: Any, position: Any) -> Iterator[Any]:
         yield from self.records[position or 0:] if not self.positioned else (each for each in self.records if each[-1] > (position or 0))
+
+
+OVER, INTERRUPTED = threading.Event(), list[str]()
+
+
+class HardToInterrupt(PythonSource):
+    bounded, blocking = False, True
+
+    def splits(self, parallelism: int) -> list[str]:
+        return ["a", "b", "c"]
+
+    def read(self, split: str, position: Any) -> Iterator[str]:
+        yield split
+        OVER.wait()
+
+    def interrupt(self, split: str) -> None:
+        INTERRUPTED.append(split)
+        raise OSError(f"{split} is gone already")
+
+
+def test_all_splits_are_interrupted_although_interrupting_one_of_them_fails() -> None:
+    world = World(HardToInterrupt())
+    world.run_until(lambda: len(world.values) == 3, "reading", 60)
+    with pytest.raises(OSError, match="is gone already"):
+        world.close()
+    OVER.set()
+    assert sorted(INTERRUPTED) == ["a", "b", "c"]
 
 
 def test_columns_flow_as_columns() -> None:

@@ -395,7 +395,7 @@ class ShelfWriter(SinkWriter):
 
 
 class ShelfCommitter(Committer):
-    """Commits all but each fifth transaction at the first attempt, and those the next time."""
+    """What was committed is not prepared any more: the second time it does nothing."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf

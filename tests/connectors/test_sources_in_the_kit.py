@@ -181,7 +181,6 @@ class Shards:
         self.paused = False
         self.error: str | None = None
         self.acknowledged: dict[str, int] = {}
-        self.interrupted: set[str] = set()
         self.readers: dict[str, int] = {}
 
     def append(self, shard: str, numbers: Sequence[int]) -> None:

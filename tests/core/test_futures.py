@@ -16,6 +16,16 @@ def test_the_first_completion_wins() -> None:
     assert future.result() == 1
 
 
+def test_it_completes_with_what_a_function_gives_or_raises() -> None:
+    given, raised = Future[int](), Future[int]()
+    assert given.complete_with(lambda: 1)
+    assert not given.complete_with(lambda: 2)
+    assert given.result() == 1
+    assert raised.complete_with(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        raised.result()
+
+
 def test_callbacks_run_at_completion_or_at_once_when_done() -> None:
     seen, future = list[str](), Future[int]()
     future.add_done_callback(lambda _: seen.append("before"))

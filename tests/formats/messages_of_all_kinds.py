@@ -54,6 +54,20 @@ class _File:
 
 
 @cache
+def old_kinds() -> Any:
+    """The class of a message of proto2, whose texts are not checked, with a oneof."""
+    file = descriptor_pb2.FileDescriptorProto(name="old.proto", package="old", syntax="proto2")
+    message = file.message_type.add(name="Old")
+    message.oneof_decl.add(name="either")
+    message.field.add(name="number", number=1, type=PROTO.TYPE_INT32, label=PROTO.LABEL_OPTIONAL, oneof_index=0)
+    message.field.add(name="text", number=2, type=PROTO.TYPE_STRING, label=PROTO.LABEL_OPTIONAL, oneof_index=0)
+    message.field.add(name="name", number=3, type=PROTO.TYPE_STRING, label=PROTO.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("old.Old"))
+
+
+@cache
 def kinds() -> tuple[Any, st.SearchStrategy[Row]]:
     """The class, and rows of it."""
     file = _File()

@@ -161,7 +161,8 @@ def test_a_new_field_has_its_default_as_a_value_of_its_type() -> None:
         ({"type": "long", "logicalType": "local-timestamp-micros"}, 1, datetime.datetime(1970, 1, 1, 0, 0, 0, 1)),
         ({"type": "int", "logicalType": "time-millis"}, 1500, datetime.time(0, 0, 1, 500_000)), (["null", "int"], None, None),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u0001\u0000", Decimal("2.56")),
-        ({"type": "array", "items": "int"}, [1], [1]), ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}, {"a": "b"},
+        ({"type": "array", "items": "int"}, [1], [1]),
+        ("float", 0.1, 0.10000000149011612), ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}, {"a": "b"},
                                                         Row(a=b"b")),
     ]
     new = json.dumps({"type": "record", "name": "test", "fields": [{"name": f"g{at}", "type": kind, "default": default}
@@ -184,6 +185,81 @@ def test_what_only_fastavro_can_resolve_is_left_to_it(wanted: Any) -> None:
     assert found[0] == (1 if "f0" in str(wanted) else [])
     if "string" not in str(wanted):
         assert rows_of_batch(AvroColumnarDecoder(new, writer_schema=OLD).decode(messages)) == [found] * 30
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+@pytest.mark.parametrize(("written", "wanted", "value", "found"), [
+    (logical("long", "timestamp-millis"), logical("long", "timestamp-micros"), datetime.datetime(2024, 5, 1, tzinfo=UTC), None),
+    (logical("int", "time-millis"), logical("long", "time-micros"), datetime.time(1, 2, 3), None),
+    (logical("bytes", "decimal", precision=6, scale=2), logical("bytes", "decimal", precision=9, scale=2), Decimal("-12.34"), None),
+    (logical("bytes", "decimal", precision=6, scale=2), "bytes", Decimal("2.56"), b"\x01\x00"),
+    ("long", logical("long", "timestamp-millis"), 1500, datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
+    (logical("string", "uuid"), "string", str(uuid.UUID(int=7)), None), ("string", logical("string", "uuid"), "no uuid", None),
+    ("int", "float", 16_777_217, 16_777_216.0), ("long", "float", (1 << 60) + 1, float(1 << 60)), ("long", "double", (1 << 60) + 1, float(1 << 60)),
+    ({"type": "map", "values": "int"}, {"type": "map", "values": "float"}, {"a": 16_777_217}, {"a": 16_777_216.0}),
+    ({"type": "array", "items": "int"}, {"type": "array", "items": ["null", "long"]}, [1], None),
+], ids=str)
+def test_a_value_stays_what_it_is_when_the_schema_changes(written: Any, wanted: Any, value: Any, found: Any) -> None:
+    messages = several(AvroRowSerializationSchema(avro_schema_string=record(written)).serialize(Row(value)))
+    read = AvroRowDeserializationSchema(avro_schema_string=record(wanted), writer_schema=record(written))
+    row = Row(f0=value if found is None else found)
+    assert (read.deserialize(messages[0]), type(read.deserialize(messages[0])[0])) == (row, type(row[0]))
+    assert rows_of_batch(AvroColumnarDecoder(record(wanted), writer_schema=record(written)).decode(messages)) == several(row)
+
+
+@pytest.mark.parametrize(("written", "wanted", "why"), [
+    (logical("bytes", "decimal", precision=6, scale=2), logical("bytes", "decimal", precision=6, scale=4),
+     "field 'f0' was written as decimal(6, 2), and cannot be read as decimal(6, 4)"),
+    (logical("long", "timestamp-millis"), "long", "written as timestamp-millis, and cannot be read as long"),
+    (logical("int", "date"), ["null", "int"], "written as date, and cannot be read as int"),
+    (logical("long", "local-timestamp-millis"), logical("long", "timestamp-millis"), "cannot be read as timestamp-millis"),
+    ({"type": "array", "items": logical("int", "date")}, {"type": "array", "items": "int"}, "written as date"),
+])
+def test_a_value_that_would_become_another_one_is_refused_when_the_schema_changes(written: Any, wanted: Any, why: str) -> None:
+    for made in (lambda text, writer: AvroRowDeserializationSchema(avro_schema_string=text, writer_schema=writer),
+                 lambda text, writer: AvroColumnarDecoder(text, writer_schema=writer)):
+        with pytest.raises(ProgramError, match=re.escape(why)):
+            made(record(wanted), record(written))
+
+
+def test_what_has_another_name_is_refused_by_columns_as_by_rows() -> None:
+    def inner(name: str) -> Any:
+        return {"type": "record", "name": name, "fields": [{"name": "a", "type": "int"}]}
+
+    for written, wanted, value in ((record("int"), record("int").replace("test", "other"), 5), (record(inner("p")), record(inner("q")), Row(5))):
+        messages = several(AvroRowSerializationSchema(avro_schema_string=written).serialize(Row(value)))
+        read = AvroRowDeserializationSchema(avro_schema_string=wanted, writer_schema=written)
+        assert outcome(read.deserialize, messages[0]) == "malformed"
+        assert outcomes_of_columns(AvroColumnarDecoder(wanted, writer_schema=written), messages) == several("malformed")
+
+
+def test_a_decimal_in_a_union_of_several_types_is_read_as_it_was_written() -> None:
+    schema = record(["null", "string", logical("bytes", "decimal", precision=6, scale=2)])
+    write, read = AvroRowSerializationSchema(avro_schema_string=schema), AvroRowDeserializationSchema(avro_schema_string=schema)
+    assert [read.deserialize(write.serialize((value,)))[0] for value in (Decimal("1.50"), "x", None)] == [Decimal("1.50"), "x", None]
+
+
+def test_a_uuid_is_its_text_to_the_letter() -> None:
+    schema = record(logical("string", "uuid"))
+    message = AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row("ABCDEF00-0000-0000-0000-000000000007"))
+    assert AvroRowDeserializationSchema(avro_schema_string=schema).deserialize(message)[0] == "ABCDEF00-0000-0000-0000-000000000007"
+
+
+def test_a_decimal_without_digits_is_bytes_and_one_of_too_many_is_for_rows_only() -> None:
+    assert AvroColumnarDecoder(record(logical("bytes", "decimal"))).schema.types == [pa.binary()]
+    schema = record(logical("bytes", "decimal", precision=100))
+    assert AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row(Decimal(10) ** 90))
+    with pytest.raises(ProgramError, match=re.escape("decimals of 1 to 76 digits, and the Avro schema has decimal(100, 0); read it as rows")):
+        AvroColumnarDecoder(schema)
+
+
+def test_messages_of_a_record_without_fields_are_rows_without_fields() -> None:
+    batch = AvroColumnarDecoder(record()).decode([b"", b""])
+    assert list(map(tuple, rows_of_batch(batch))) == [(), ()]
+    assert AvroColumnarEncoder(record()).encode(batch) == [b"", b""]
 
 
 @pytest.mark.parametrize(("message", "why"), [
@@ -257,6 +333,8 @@ def test_a_schema_is_read_from_a_file_and_is_equal_to_its_text(tmp_path: Path) -
     schema = AvroSchema.parse_file(str(tmp_path / "visit.avsc"))
     assert schema == AvroSchema.parse_string(OLD) == pickle.loads(pickle.dumps(schema))
     assert json.loads(str(schema)) == json.loads(OLD)
+    turned = AvroSchema.parse_string(json.dumps(dict(reversed(json.loads(OLD).items()))))
+    assert (turned, hash(turned)) == (schema, hash(schema))
     assert GenericRecordAvroTypeInfo(schema) == GenericRecordAvroTypeInfo(AvroSchema.parse_string(OLD))
 
 
@@ -280,7 +358,7 @@ LONG = b"\xff" * 9 + b"\x01"  # the least long
     ([{"type": "array", "items": "null"}], b"\x04\x00"), ([{"type": "map", "values": "int"}], b"\x04\x02a\x02\x02a\x04\x00"),
     ([{"type": "int", "logicalType": "date"}], b"\xff\xff\xff\xff\x0f"), ([{"type": "int", "logicalType": "time-millis"}], b"\x01"),
     ([{"type": "long", "logicalType": "timestamp-micros"}], LONG), ([{"type": "long", "logicalType": "local-timestamp-millis"}], LONG),
-    ([{"type": "string", "logicalType": "uuid"}], b"\x02a"), ([{"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}],
+    ([{"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}],
                                                               b"\x04\x7f\xff"),
     ([{"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}], b"\x00"),
 ])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import pickle
 import re
 from typing import Any
@@ -18,6 +20,7 @@ from flinkpy.datastream.formats.csv import CsvColumnarDecoder, CsvColumnarEncode
 from flinkpy.formats.csv.csv_cells import Dialect
 from flinkpy.formats.port import MalformedMessageError
 from tests.formats.drawn import FLAT, damaged, outcome, outcomes_of_columns, same, typed_rows
+from tests.formats.odd_texts import ARROW_TYPES, ODD_TEXTS, check_arrow_against_rows
 
 DIALECTS = st.builds(Dialect, st.sampled_from([",", ";", "\t"]), st.sampled_from(['"', "'"]), st.sampled_from([None, "\\", "*"]),
                      st.sampled_from(["", "null", "n/a"]), st.sampled_from([":", "|"]), st.sampled_from(["\n", "", "\r\n"]))
@@ -38,6 +41,22 @@ def written(write: CsvRowSerializationSchema, rows: list[Any]) -> list[tuple[Any
             if "list" not in str(error) and "null literal" not in str(error):
                 raise
     return found
+
+
+@pytest.mark.parametrize("kind", ARROW_TYPES, ids=str)
+def test_arrow_reads_nothing_that_rows_read_as_something_else(kind: Any) -> None:
+    """Whatever type of Arrow's a column has."""
+    decoder = CsvColumnarDecoder(pa.schema([("x", kind), ("y", pa.string())]))
+    texts = [str(json.loads(text)) if text.startswith('"') else text for text in (*ODD_TEXTS, "nan", "inf", "007", '"0X1F"')]
+    check_arrow_against_rows(decoder, [(text, f"{text},z".encode()) for text in texts])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30"])
+def test_columns_of_other_zones_are_the_same_instants(zone: str) -> None:
+    moments = [datetime.datetime(1800, 1, 1, 12, tzinfo=datetime.timezone.utc), datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone.utc)]
+    messages = CsvColumnarEncoder().encode(pa.record_batch([pa.array(moments, pa.timestamp("us", zone))], names=["at"]))
+    read = CsvColumnarDecoder(Types.ROW_NAMED(["at"], [Types.INSTANT()]))
+    assert read.decode(messages).column("at").to_pylist() == moments
 
 
 @given(typed_rows(FLAT), DIALECTS)

@@ -25,7 +25,8 @@ from flinkpy.datastream.formats.json import (
     JsonSerializationSchema,
 )
 from flinkpy.formats.port import MalformedMessageError
-from tests.formats.drawn import damaged, outcome, outcomes_of_columns, same, typed_rows
+from tests.formats.drawn import BYTES, SINGLE, damaged, outcome, outcomes_of_columns, same, typed_rows
+from tests.formats.odd_texts import ARROW_TYPES, ODD_TEXTS, check_arrow_against_rows
 
 
 @given(typed_rows())
@@ -138,6 +139,66 @@ def test_floats_that_json_has_not_are_texts_or_the_bare_words_of_other_writers()
         message = b'{"x": ' + text + b"}"
         assert outcomes_of_columns(JsonColumnarDecoder(numbers), [message]) == [same(read.deserialize(message))]
     assert JsonRowSerializationSchema(numbers).serialize(Row(float("-inf"))) == b'{"x":"-Infinity"}'
+
+
+@pytest.mark.parametrize(("type_info", "texts"), [
+    (Types.DOUBLE(), ["-NaN", "Inf", "-Inf", "nan", "1e400", "-0.0", "123456789012345678901234567890"]),
+    (Types.LONG(), ["-0", "1.0", "1e2", "9223372036854775808", "01", "+1"]),
+    (Types.BIG_INT(), ['"1"', '"-12345678901234567890"', '"1.0"', '"1e2"', '" 1"', '"+1"', '"1_0"', '"0x1"', '""', '"1.5"', "1.5", "1e20"]),
+    (Types.BIG_DEC(), ['"1.50"', "1.5", '" 1.5"', '"+1"', '"1_0"', '""', '".5"', '"1."', '"1e2"', "-0.0"]),
+    (Types.STRING(), ['"\\udc00"', '"\\ud800\\udc00"', '"\\u0000"', '"\x01"', '"\\/"']),
+    (Types.SQL_DATE(), ['"0000-01-01"', '"0001-01-01"', '"9999-12-31"', '"10000-01-01"', '"20240501"', "5"]),
+    (Types.SQL_TIME(), ['"12"', '"12:30"', '"12:30:00.1234567"', '"24:00"', '"12:30:00Z"']),
+    (Types.SQL_TIMESTAMP(), ['"2024-05-01"', '"2024-05-01T12"', '"2024-05-01T1230"', '"2024-05-01 12:30:60"', '"0000-12-31 23:00"',
+                             '"0001-01-01 00:00:00"', '"9999-12-31 23:59:59.999999"', '"2024-05-01T12Z"']),
+    (Types.INSTANT(), ['"2024-05-01T12Z"', '"2024-05-01T12+01"', '"2024-05-01T12:30+0100"', '"2024-05-01T12:30+01:60"', '"2024-05-01T12:30z"',
+                       '"0001-01-01T00:00:00+01:00"', '"9999-12-31T23:59:59-01:00"', '"2024-05-01"']),
+    (BYTES, ['"YQ=="', '"YR=="', '"YQ"', '"Y Q=="', '""', '"-_=="']),
+], ids=str)
+def test_what_other_writers_write_means_the_same_in_rows_and_columns(type_info: Any, texts: list[str]) -> None:
+    row_type = Types.ROW_NAMED(["x"], [type_info])
+    read, decoder = JsonRowDeserializationSchema(row_type), JsonColumnarDecoder(row_type)
+    for text in texts:
+        message = f'{{"x": {text}}}'.encode()
+        assert outcomes_of_columns(decoder, [message]) == [outcome(read.deserialize, message)], text
+
+
+@pytest.mark.parametrize("kind", ARROW_TYPES, ids=str)
+def test_arrow_reads_nothing_that_rows_read_as_something_else(kind: Any) -> None:
+    """Whatever type of Arrow's a column has."""
+    decoder = JsonColumnarDecoder(pa.schema([("x", kind)]))
+    check_arrow_against_rows(decoder, [(text, f'{{"x": {text}}}'.encode()) for text in ODD_TEXTS])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+05:30"])
+def test_columns_of_other_zones_are_the_same_instants(zone: str) -> None:
+    moments = [datetime.datetime(1800, 1, 1, 12, tzinfo=datetime.timezone.utc), datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone.utc)]
+    messages = JsonColumnarEncoder().encode(pa.record_batch([pa.array(moments, pa.timestamp("us", zone))], names=["at"]))
+    read = JsonRowDeserializationSchema(Types.ROW_NAMED(["at"], [Types.INSTANT()]))
+    assert [read.deserialize(message).at for message in messages] == moments
+
+
+@given(st.sampled_from(SINGLE), st.data())
+def test_the_keys_of_a_map_are_read_as_they_were_written(key: Any, data: st.DataObject) -> None:
+    row_type = Types.ROW_NAMED(["m"], [Types.MAP(key[0], Types.INT())])
+    given_map = data.draw(st.dictionaries(key[1].filter(lambda each: each == each), st.integers(0, 9), max_size=3))
+    message = JsonRowSerializationSchema(row_type).serialize(Row(given_map))
+    found = JsonRowDeserializationSchema(row_type).deserialize(message).m
+    assert {same(each): value for each, value in found.items()} == {same(each): value for each, value in given_map.items()}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(ProgramError, match="cannot be written as JSON: it is nested too deeply"):
+        JsonSerializationSchema().serialize(value)
+
+
+def test_two_keys_of_a_map_that_would_become_one_are_refused() -> None:
+    write = JsonRowSerializationSchema(Types.ROW_NAMED(["m"], [Types.MAP(Types.FLOAT(), Types.INT())]))
+    with pytest.raises(ProgramError, match=re.escape("has two keys that are the same Types.FLOAT()")):
+        write.serialize(Row({0.1: 1, 0.10000000149011612: 2}))
 
 
 def test_arrow_reads_a_nan_that_is_text_where_it_is_a_float_and_nowhere_else() -> None:

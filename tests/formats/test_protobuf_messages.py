@@ -7,13 +7,15 @@ import subprocess
 import sys
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import Int32Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkpy.columns.values.conversion import batch_of_rows
+from flinkpy.columns.values.conversion import batch_of_rows, rows_of_batch
 from flinkpy.common import Row
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream.formats.protobuf import (
@@ -24,8 +26,9 @@ from flinkpy.datastream.formats.protobuf import (
     ProtobufRowSerializationSchema,
     ProtobufSerializationSchema,
 )
+from flinkpy.formats.port import MalformedMessageError
 from tests.formats.drawn import damaged, outcome, outcomes_of_columns, same
-from tests.formats.messages_of_all_kinds import kinds
+from tests.formats.messages_of_all_kinds import kinds, old_kinds
 
 KINDS, ROWS = kinds()
 FEW = settings(max_examples=20)
@@ -72,6 +75,39 @@ def test_a_none_where_protobuf_has_none_is_refused() -> None:
         ProtobufRowSerializationSchema(Int32Value).serialize(Row(None))
     with pytest.raises(ProgramError, match=r"field 'value': 2.9 \(float\) is no value of Types.INT"):
         ProtobufRowSerializationSchema(Int32Value).serialize(Row(2.9))
+
+
+def test_two_members_of_a_oneof_are_refused_as_only_one_would_be_written() -> None:
+    message_class = old_kinds()
+    row = {"number": 1, "text": "x", "name": None}
+    batch = pa.RecordBatch.from_pylist([row], ProtobufColumnarDecoder(message_class).schema)
+    for write in (lambda: ProtobufRowSerializationSchema(message_class).serialize(row), lambda: ProtobufColumnarEncoder(message_class).encode(batch)):
+        with pytest.raises(ProgramError, match="has several members of the oneof 'either', and a message has one of them"):
+            write()
+    for one in ({**row, "number": None}, {**row, "text": None}, {**row, "text": None, "number": None}):
+        message = ProtobufRowSerializationSchema(message_class).serialize(one)
+        assert ProtobufRowDeserializationSchema(message_class).deserialize(message) == Row(**one)
+        assert ProtobufColumnarDecoder(message_class).decode([message]).to_pylist() == [one]
+
+
+def test_a_text_of_proto2_that_is_no_utf_8_is_malformed() -> None:
+    message_class = old_kinds()
+    with pytest.raises(MalformedMessageError, match="is no UTF-8, in which Protobuf holds texts"):
+        ProtobufRowDeserializationSchema(message_class).deserialize(b"\x1a\x01\xff")
+    assert outcomes_of_columns(ProtobufColumnarDecoder(message_class), [b"\x1a\x01\xff", b""]) == ["malformed", same(
+        Row(number=None, text=None, name=None))]
+
+
+def test_unknown_fields_are_left_out() -> None:
+    more = Int32Value(value=7).SerializeToString() + b"\x98\x06\x01"
+    assert ProtobufRowDeserializationSchema(Int32Value).deserialize(more) == Row(value=7)
+    assert outcomes_of_columns(ProtobufColumnarDecoder(Int32Value), [more]) == [same(Row(value=7))]
+
+
+def test_messages_without_fields_are_rows_without_fields() -> None:
+    batch = ProtobufColumnarDecoder(Empty).decode([b"", b""])
+    assert list(map(tuple, rows_of_batch(batch))) == [(), ()]
+    assert ProtobufColumnarEncoder(Empty).encode(pa.RecordBatch.from_pydict({"more": [1, 2]})) == [b"", b""]
 
 
 def test_something_else_than_a_generated_class_is_refused() -> None:

@@ -42,6 +42,15 @@ def test_a_message_without_a_value_is_null_and_a_null_is_an_empty_message() -> N
     assert RawColumnarEncoder("n").encode(pa.RecordBatch.from_pydict({"n": pa.array(["é"], pa.large_string()), "m": [1]})) == [b"\xc3\xa9"]
 
 
+@pytest.mark.parametrize("kind", [
+    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2),
+    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.binary())], ids=str)
+def test_bytes_and_texts_of_all_types_are_messages(kind: pa.DataType) -> None:
+    of_text = "string" in str(kind)
+    column = pa.array(["é", None] if of_text else [b"\xc3\xa9", None], kind)
+    assert RawColumnarEncoder().encode(pa.record_batch([column], names=["n"])) == [b"\xc3\xa9", b""]
+
+
 def test_a_column_that_is_no_message_is_refused() -> None:
     two = pa.RecordBatch.from_pydict({"a": [1], "b": ["x"]})
     for field, why in [(None, r"a raw message is one column, and there are 2 \(a, b\)"), ("c", r"there is no column 'c' .*\(there are a, b\)"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -159,9 +161,46 @@ def test_a_registry_that_cannot_be_asked_is_no_malformed_message(server: Registr
         RegistryDeserializationSchema(SchemaRegistry(server.url), wrapped).deserialize(message)
     with pytest.raises(SchemaRegistryError, match=r"schema registry at http://127.0.0.1:1 cannot be asked for schema 1: .*refused"):
         RegistryDeserializationSchema(SchemaRegistry("http://127.0.0.1:1"), wrapped).deserialize(message)
-    server.refuses = (401, "who are you?")
-    with pytest.raises(SchemaRegistryError, match="refuses subject 'visits-value': 401 who are you"):
-        SchemaRegistry(server.url).register("visits-value", RegisteredSchema("AVRO", OLD))
+
+
+@pytest.mark.parametrize(("status", "said"), [
+    (401, "who are you?"), (403, "you may not"), (409, "Schema being registered is incompatible with an earlier schema"), (422, "Invalid schema")])
+def test_a_registry_that_refuses_is_told_in_one_sentence(server: RegistryServer, status: int, said: str) -> None:
+    server.refuses = (status, said)
+    with pytest.raises(SchemaRegistryError) as raised:
+        SchemaRegistry(server.url, basic_auth=("user", "secret")).register("visits-value", RegisteredSchema("AVRO", OLD))
+    assert str(raised.value) == f"the schema registry at {server.url} refuses subject 'visits-value': {status} {said}"
+
+
+@pytest.mark.parametrize(("answer", "why"), [
+    (b"", "closed connection without response"), (b"SSH-2.0-OpenSSH_9\r\n", "BadStatusLine: SSH-2.0-OpenSSH_9"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "IncompleteRead"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "Expecting value"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"hello\": \"x\"}", "its answer has no 'schema', so it is no schema registry: {'hello': 'x'}"),
+])
+def test_what_is_no_schema_registry_is_told_in_one_sentence(answer: bytes, why: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(SchemaRegistryError) as raised:
+            SchemaRegistry(url).schema(1)
+        thread.join()
+    assert str(raised.value).startswith(f"the schema registry at {url} cannot be asked for schema 1: ")
+    assert why in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_credentials_in_a_url_are_refused_and_not_shown() -> None:
+    with pytest.raises(ProgramError, match=r"give basic_auth=\(user, password\)") as raised:
+        SchemaRegistry("http://user:secret@registry:8081")
+    assert "secret" not in str(raised.value)
 
 
 def test_the_next_url_is_asked_when_the_first_is_away(server: RegistryServer) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flinkpy.connectors import threaded_writer
 from flinkpy.connectors.threaded_writer import MOST_BATCHES, QUEUED_BATCHES, ThreadedSinkWriter
 from flinkpy.core.elements import Batch, CheckpointBarrier, RowBatch
 from flinkpy.core.errors import ProgramError, UserCodeError
@@ -234,7 +235,18 @@ def test_the_task_hands_over_a_few_batches_and_is_told_when_there_is_room() -> N
     gate.open.release(written)
     eventually(lambda: len(gate.calls) == written)
     writer.close()
-    assert gate.calls == [[0], [1], [2], [3], "close"]
+    eventually(lambda: gate.calls == [[0], [1], [2], [3], "close"])
+
+
+def test_who_was_told_that_there_is_no_room_is_woken_although_it_asked_for_something_else_since() -> None:
+    gate, writer, told = threaded()
+    for number in range(QUEUED_BATCHES):
+        writer.write_batch(RowBatch([number]))
+    assert (writer.available, writer.flushed) == (False, True)
+    gate.open.release()
+    eventually(lambda: bool(told))
+    gate.open.release(QUEUED_BATCHES)
+    writer.close()
 
 
 def test_a_flush_is_done_when_all_before_it_is() -> None:
@@ -270,6 +282,34 @@ def test_an_error_on_its_thread_reaches_the_task(failing: BaseException) -> None
         writer.write_batch(RowBatch([2]))
     writer.close()
     assert gate.calls == ["close"]
+
+
+def _fail(why: str) -> None:
+    raise OSError(why)
+
+
+def test_the_first_error_is_told_and_not_that_the_writer_cannot_be_closed_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, writer, told = threaded()
+    gate.error = OSError("the disk is full")
+    monkeypatch.setattr(gate, "close", lambda: _fail("it cannot be closed"))
+    writer.write_batch(RowBatch([1]))
+    gate.open.release()
+    eventually(lambda: bool(told))
+    with pytest.raises(OSError, match="the disk is full"):
+        assert writer.flushed
+    writer.close()
+
+
+def test_a_close_that_fails_is_told_and_one_that_hangs_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, writer, _ = threaded()
+    monkeypatch.setattr(gate, "close", lambda: _fail("it cannot be closed"))
+    with pytest.raises(OSError, match="it cannot be closed"):
+        writer.close()
+    monkeypatch.setattr(threaded_writer, "CLOSING_S", 0.05)
+    gate, writer, _ = threaded()
+    monkeypatch.setattr(gate, "close", lambda: gate._call("close"))
+    writer.close()
+    eventually(lambda: isinstance(gate.error, OSError) and not writer._thread.is_alive())
 
 
 def test_closing_interrupts_a_call_that_waits_and_does_not_wait_itself() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flinkpy.connectors.memory.ranges import NumberSequenceSource
 from flinkpy.connectors.sinks import Batch, Committer, OperatorContext, Sink, SinkWriter, ThreadedSinkWriter, rows_of
 from flinkpy.connectors.source_api.python_source import PythonSplit, _IteratorReader
 from flinkpy.connectors.sources import (
@@ -24,7 +25,7 @@ from flinkpy.connectors.sources import (
     ThreadedSplitReader,
     Watermark,
 )
-from flinkpy.testing.connectors import ConnectorTests, SinkTests, SourceTests
+from flinkpy.testing.connectors import ConnectorTests, SinkTests, SourceTests, source_world
 from tests.connectors.test_sinks_in_the_kit import SHELVES, Shelf, ShelfCommitter, ShelfSink, ShelfWriter
 from tests.connectors.test_sinks_in_the_kit import TestShelf as GoodSink
 from tests.connectors.test_sources_in_the_kit import HERE, ShardSource
@@ -33,11 +34,13 @@ from tests.connectors.test_sources_in_the_kit import ShardTests as GoodSource
 GoodSink.__test__ = False  # type: ignore[attr-defined]  # it is run where it is from
 
 
-class BrokenSource(GoodSource):
-    """The suite over another source; it need not be patient."""
+PATIENT = {"patience_s": SourceTests.patience_s, "prompt_s": SourceTests.prompt_s}
+IMPATIENT = {"patience_s": 5.0, "prompt_s": 2.0}  # a broken connector may hang; a good one has all the time that the kit gives
 
-    patience_s = 5.0
-    prompt_s = 2.0
+
+class AnySource(GoodSource):
+    """The suite over another source."""
+
     source: type[ShardSource] = ShardSource
 
     def bounded_source(self) -> ShardSource:
@@ -267,7 +270,7 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (ReverseOrder, "test_the_records_of_a_split_come_in_their_order", {}),
     (SavesWhatWasReadAhead, "test_a_snapshot_is_of_what_was_emitted_and_disturbs_nothing", {}),
     (LosesSplitsOfFailedReaders, "test_what_a_reader_had_is_read_by_the_next_if_it_fails_before_a_checkpoint", {}),
-    (BlocksTheLoop, "test_no_call_waits", {"patience_s": 2.0}),
+    (BlocksTheLoop, "test_no_call_waits", {}),
     (IgnoresInterrupt, "test_closing_ends_what_waits", {}),
     (TakesSilenceForTheEnd, "test_a_pause_of_the_outside_system_loses_nothing", {}),
     (EmitsNothingMore, "test_records_written_later_come_too", {}),
@@ -275,7 +278,7 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (WatermarkTooEarly, "test_splits_have_watermarks_of_their_own", {}),
     (OwnWatermarkTooEarly, "test_its_event_times_and_watermarks_are_right", {}),
     (WrongTimes, "test_its_event_times_and_watermarks_are_right", {}),
-    (ReadsEverythingAhead, "test_it_reads_ahead_a_bounded_amount", {"many": 60_000, "patience_s": 20.0}),
+    (ReadsEverythingAhead, "test_it_reads_ahead_a_bounded_amount", {"many": 20_000, "read_ahead_bytes": 500_000, "patience_s": 20.0}),
     (AcknowledgesAtOnce, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (AcknowledgesNothing, "test_it_tells_what_was_read_when_a_checkpoint_is_complete", {}),
     (StaysHere, "test_it_travels", {}),
@@ -283,8 +286,8 @@ SOURCES: list[tuple[type[ShardSource], str, dict[str, Any]]] = [
     (ForgetsItsPosition, "test_a_job_that_fails_at_a_new_record_reads_on_from_its_checkpoint", {}),
     (DoublesSplitsOnRestore, "test_a_job_that_fails_reads_on_from_its_checkpoint", {"splits": 8, "records": 80}),
     (TakesAFailureForTheEnd, "test_a_job_waits_for_an_outside_system_that_fails_at_first", {}),
-    (BlocksTheLoop, "test_a_job_is_cancelled_promptly", {"patience_s": 2.0}),
-    (BlocksTheLoop, "test_a_job_is_cancelled_while_the_outside_system_is_silent", {"patience_s": 2.0}),
+    (BlocksTheLoop, "test_a_job_is_cancelled_promptly", {}),
+    (BlocksTheLoop, "test_a_job_is_cancelled_while_the_outside_system_is_silent", {}),
     (DropsWhatNobodyTakes, "test_a_slow_consumer_loses_nothing", {}),
     (TellsAtLength, "test_a_failure_of_the_outside_system_is_one_sentence", {}),
     (TakesAFailureForTheEnd, "test_a_job_goes_on_when_the_outside_system_works_again", {}),
@@ -300,17 +303,43 @@ def outcome(tests: type[ConnectorTests], name: str, **attributes: Any) -> str:
 
 @pytest.mark.parametrize(("source", "test", "attributes"), SOURCES, ids=[f"{source.__name__}-{test}" for source, test, _ in SOURCES])
 def test_a_broken_source_fails_in_the_test_that_is_named_for_it(source: type[ShardSource], test: str, attributes: dict[str, Any]) -> None:
-    good = outcome(BrokenSource, test, **{**attributes, "floor": None})
-    broken = outcome(BrokenSource, test, source=source, **attributes)
+    good = outcome(AnySource, test, **{**attributes, **PATIENT, "floor": None})
+    broken = outcome(AnySource, test, source=source, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
+
+
+class Ticking:
+    """A clock on which a second passes whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.seconds = count()
+
+    def monotonic(self) -> float:
+        return float(next(self.seconds))
+
+
+def test_patience_is_for_silence_and_not_for_a_source_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_world, "SYSTEM_CLOCK", Ticking())
+    calls = count()
+    with source_world.World(NumberSequenceSource(0, 3)) as world:
+
+        def slow_but_done_in_the_end() -> bool:
+            call = next(calls)
+            if call % 3 == 0:
+                world.subtasks[0].output.emit(RowBatch([call]))
+            return call > 60
+
+        world.run_until(slow_but_done_in_the_end, "reading slowly", 5.0)
+        with pytest.raises(AssertionError, match="silence: nothing has come for 5 s"):
+            world.run_until(lambda: False, "silence", 5.0)
 
 
 # -- sinks ---------------------------------------------------------------------------------------------------------------------------------
 
 
-class BrokenSink(GoodSink):
-    patience_s = 5.0
-    prompt_s = 2.0
+class AnySink(GoodSink):
+    """The suite over another sink."""
+
     made: type[ShelfSink] = ShelfSink
 
     def sink(self) -> Sink:
@@ -482,7 +511,7 @@ class LeavingAThread(ShelfWriter):
     def __init__(self, shelf: Shelf) -> None:
         super().__init__(shelf)
         self.over = threading.Event()
-        threading.Thread(target=self.over.wait, args=(5.0,), daemon=True).start()
+        threading.Thread(target=self.over.wait, args=(60.0,), daemon=True).start()
 
 
 class LeavesAThread(OtherWriter):
@@ -604,8 +633,8 @@ SINKS: list[tuple[type[ShelfSink], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("sink", "test", "attributes"), SINKS, ids=[f"{sink.__name__}-{test}" for sink, test, _ in SINKS])
 def test_a_broken_sink_fails_in_the_test_that_is_named_for_it(sink: type[ShelfSink], test: str, attributes: dict[str, Any]) -> None:
-    good = outcome(BrokenSink, test)
-    broken = outcome(BrokenSink, test, made=sink, **attributes)
+    good = outcome(AnySink, test)
+    broken = outcome(AnySink, test, made=sink, **{**IMPATIENT, **attributes})
     assert (good, broken.partition(":")[0]) == ("passed", "failed"), broken
 
 

@@ -93,8 +93,8 @@ class PythonSource(Source[PythonSplit]):
         return str(split)
 
     def interrupt(self, split: Any) -> None:
-        """Called in another thread when the task ends while ``read`` waits for this split: makes it return or raise, say by closing its connection.
-        By default its thread goes on waiting, and ends with the process."""
+        """Called in another thread when the task ends: makes a ``read`` of this split return or raise, say by closing its connection. It may be
+        waiting, or just about to begin. By default its thread goes on waiting, and ends with the process."""
 
     def acknowledge(self, split: Any, position: Any) -> None:
         """Called in the task's thread when a checkpoint is complete: of this split nothing up to ``position`` comes again, so a server may forget

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -237,8 +238,9 @@ class SideBySideReader(SourceReader[S]):
         return self._last[1].position() if self._last is not None else None
 
     def close(self) -> None:
-        while self._open:
-            self._open.pop()[1].close()
+        with ExitStack() as closing:  # all of them, even if one of them raises
+            while self._open:
+                closing.callback(self._open.pop()[1].close)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self._splits)} splits waiting, {len(self._open)} open>"

@@ -69,6 +69,8 @@ _Column = Callable[[list[Any], int], Any]
 
 def _resolution(wanted: AvroType, written: AvroType) -> list[_Column] | None:
     """What makes each wanted column of the written ones; None where only ``fastavro`` can do it."""
+    if wanted.name != written.name:
+        return None
     columns = []
     for each in wanted.fields:
         at = next((at for at, other in enumerate(written.fields) if other.name == each.name), None)
@@ -99,7 +101,8 @@ def _taken(at: int, wanted: AvroType, written: AvroType) -> _Column | None:
         return lambda read, count: read[at]
     same_nulls = (written.null_branch is None) or (wanted.null_branch is not None)
     if (written.kind, wanted.kind) in _PROMOTIONS and same_nulls and written.logical is None and wanted.logical is None:
-        return lambda read, count: read[at].cast(kind, safe=False)
+        between = pa.float64() if wanted.kind == "float" else kind  # rows have floats of 64 bits between, too
+        return lambda read, count: read[at].cast(between, safe=False).cast(kind, safe=False)
     return None
 
 

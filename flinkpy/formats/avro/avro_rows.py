@@ -26,6 +26,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.avro.avro_schema import AvroSchema, AvroType, fastavro_schema, record_type, require_fastavro, row_type_of_record
 from flinkpy.formats.exact_values import each_converted, elements, entries, exactly, fields_in_order
+from flinkpy.formats.parsed_texts import short_float
 from flinkpy.formats.port import MalformedMessageError, RegisteredFormat, RegisteredSchema
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -44,9 +45,12 @@ class AvroRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
         self._schema = given_schema(record_class, avro_schema_string, "AvroRowDeserializationSchema")
         self._writer = self._schema if writer_schema is None else AvroSchema.parse_string(writer_schema)
         found = record_type(self._schema, "AvroRowDeserializationSchema")
+        is_changed = self._writer != self._schema
+        if is_changed:
+            check_change(found, record_type(self._writer, "writer_schema"), "the record")
         self._type = row_type_of_record(found)
         self._read = record_reader(self._writer, self._schema)
-        self._row = row_maker(found)
+        self._row = row_maker(found, is_changed)
 
     def deserialize(self, data: bytes) -> Any:
         """The row."""
@@ -112,7 +116,7 @@ def given_schema(record_class: Any, text: str | None, where: str) -> AvroSchema:
 def record_reader(writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes], dict[str, Any]]:
     """What reads a message as a dict. Raises MalformedMessageError for a message that is no such record."""
     read = require_fastavro().schemaless_reader
-    written, wanted = (fastavro_schema(_without_decimals(each.schema)) for each in (writer, reader))
+    written, wanted = (fastavro_schema(_with_plain_values(each.schema)) for each in (writer, reader))
     wanted = None if writer == reader else wanted
 
     def record(data: bytes) -> dict[str, Any]:
@@ -128,14 +132,41 @@ def record_reader(writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes], d
     return record
 
 
-def _without_decimals(schema: Any) -> Any:
-    """The schema with the bytes of decimals as they are: ``fastavro`` rounds one that has too many digits."""
+def _with_plain_values(schema: Any, among: str = "type") -> Any:
+    """The schema with decimals as bytes, as ``fastavro`` rounds one that has too many digits, and UUIDs as text. In a union of several types they
+    stay what they are, as only ``fastavro`` knows which one a value has."""
     if isinstance(schema, list):
-        return list(map(_without_decimals, schema))
+        is_union_of_several = among != "fields" and len([each for each in schema if each != "null"]) > 1
+        return schema if is_union_of_several else list(map(_with_plain_values, schema))
     if not isinstance(schema, dict):
         return schema
-    kept = schema if schema.get("logicalType") != "decimal" else {name: each for name, each in schema.items() if name != "logicalType"}
-    return {name: _without_decimals(each) if name in ("type", "items", "values", "fields") else each for name, each in kept.items()}
+    kept = schema if schema.get("logicalType") not in ("decimal", "uuid") else {name: each for name, each in schema.items() if name != "logicalType"}
+    return {name: _with_plain_values(each, name) if name in ("type", "items", "values", "fields") else each for name, each in kept.items()}
+
+
+def check_change(wanted: AvroType, written: AvroType, where: str) -> None:
+    """Raises ProgramError where a value would be read as another one, or as one of another type: Avro's rules for changed schemas know nothing of
+    logical types. What else does not fit is found in the message."""
+    if wanted.kind == written.kind == "record":
+        for each in wanted.fields:
+            for other in written.fields:
+                if other.name in (each.name, *each.aliases):
+                    check_change(each.type, other.type, f"field {each.name!r}")
+    if wanted.inner is not None and written.inner is not None:
+        check_change(wanted.inner, written.inner, where)
+    if written.logical is None or (written.logical == "decimal" and wanted.logical is None):
+        return
+    if _meaning(wanted) != _meaning(written):
+        raise refuse(f"{where} was written as {_shown(written)}, and cannot be read as {_shown(wanted)}")
+
+
+def _meaning(found: AvroType) -> tuple[Any, ...]:
+    """A ``timestamp-millis`` means what a ``timestamp-micros`` does."""
+    return (found.logical or "").removesuffix("-millis").removesuffix("-micros"), found.scale
+
+
+def _shown(found: AvroType) -> str:
+    return f"decimal({found.precision}, {found.scale})" if found.logical == "decimal" else found.logical or found.kind
 
 
 def _why(error: BaseException) -> str:
@@ -145,11 +176,11 @@ def _why(error: BaseException) -> str:
 # -- from Avro ---------------------------------------------------------------------------------------------------------------------------
 
 
-def row_maker(found: AvroType) -> Convert:
-    """What makes a row of the dict that ``fastavro`` reads."""
+def row_maker(found: AvroType, is_changed: bool = False) -> Convert:
+    """What makes a row of the dict that ``fastavro`` reads; of one that it made of another schema's, if ``is_changed``."""
     names = tuple(each.name for each in found.fields)
     taken = itemgetter(*names) if names else dict
-    nested = [(at, convert) for at, convert in enumerate(_converter(each.type) for each in found.fields) if convert is not None]
+    nested = [(at, convert) for at, convert in enumerate(_converter(each.type, is_changed) for each in found.fields) if convert is not None]
 
     def row(record: dict[str, Any]) -> Any:
         values = [*taken(record)] if len(names) > 1 else [record[name] for name in names]
@@ -161,12 +192,12 @@ def row_maker(found: AvroType) -> Convert:
     return row
 
 
-def _converter(found: AvroType) -> Convert | None:
+def _converter(found: AvroType, is_changed: bool) -> Convert | None:
     """What makes the value of a row; None if it is one already."""
     if found.kind == "record":
-        return row_maker(found)
-    if found.logical == "uuid":
-        return str
+        return row_maker(found, is_changed)
+    if found.kind == "float" and is_changed:
+        return short_float  # integers and defaults have more digits
     if found.logical == "decimal":
         return lambda value: decimal_of(value, found)
     if found.kind == "int" and found.logical is None:
@@ -175,7 +206,7 @@ def _converter(found: AvroType) -> Convert | None:
         return _bytes
     if found.logical is not None:
         return lambda value: _moment(value, found.logical or "") if value.__class__ is int else value
-    inner = None if found.inner is None else _converter(found.inner)
+    inner = None if found.inner is None else _converter(found.inner, is_changed)
     if inner is None:
         return None
     if found.kind == "array":

@@ -1,7 +1,7 @@
 """Avro schemas: their types as declared types and as Arrow's.
 
 A ``timestamp-millis`` or ``timestamp-micros`` is an instant, a ``local-timestamp-…`` has no zone. A union of null and
-one other type is that type; any other union has no column type, and its values in rows are as ``fastavro`` reads them.
+one other type is that type; any other union has no column type, and its values in rows are as ``fastavro`` reads them. A ``uuid`` is its text.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _LOGICAL: dict[tuple[str, str], Any] = {
     ("int", "date"): Types.SQL_DATE, ("int", "time-millis"): Types.SQL_TIME, ("long", "time-micros"): Types.SQL_TIME,
     ("long", "timestamp-millis"): Types.INSTANT, ("long", "timestamp-micros"): Types.INSTANT,
     ("long", "local-timestamp-millis"): Types.SQL_TIMESTAMP, ("long", "local-timestamp-micros"): Types.SQL_TIMESTAMP,
-    ("bytes", "decimal"): Types.BIG_DEC, ("fixed", "decimal"): Types.BIG_DEC, ("string", "uuid"): Types.STRING,
+    ("bytes", "decimal"): Types.BIG_DEC, ("fixed", "decimal"): Types.BIG_DEC,
 }
+_MOST_DIGITS = 76
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class AvroType:
     and this type."""
 
     kind: str
+    name: str = ""  # of a record, an enum, a fixed
     logical: str | None = None
     null_branch: int | None = None
     fields: tuple[AvroField, ...] = ()
@@ -64,7 +66,7 @@ class AvroType:
         return found
 
     def arrow(self) -> Any:
-        """Arrow's type of its columns. Raises ProgramError for a union of several types."""
+        """Arrow's type of its columns. Raises ProgramError for a union of several types, and for a decimal with more digits than Arrow has."""
         if self.kind == "union":
             raise ProgramError("a column has one type, and a union of Avro has several; read it as rows")
         if self.kind == "record":
@@ -72,6 +74,9 @@ class AvroType:
         if self.inner is not None:
             return pa.list_(self.inner.arrow()) if self.kind == "array" else pa.map_(pa.string(), self.inner.arrow())
         if self.logical == "decimal":
+            if not 1 <= self.precision <= _MOST_DIGITS:
+                raise refuse(f"a column has decimals of 1 to {_MOST_DIGITS} digits, and the Avro schema has decimal({self.precision}, {self.scale}); "
+                             "read it as rows")
             return (pa.decimal128 if self.precision <= 38 else pa.decimal256)(self.precision, self.scale)
         if self.kind == "null":
             return pa.null()
@@ -106,7 +111,7 @@ class AvroSchema:
         return isinstance(other, AvroSchema) and self._schema == other._schema
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(json.dumps(self._schema, sort_keys=True))
 
     @property
     def schema(self) -> Any:
@@ -215,7 +220,7 @@ def _type(node: Any, named: dict[str, Any], namespace: str, within: tuple[str, .
 
 def _logical(node: Mapping[str, Any], kind: str) -> dict[str, Any]:
     logical = node.get("logicalType")
-    if (kind, logical) not in _LOGICAL:
+    if (kind, logical) not in _LOGICAL or (logical == "decimal" and "precision" not in node):  # which is no decimal, says Avro, but its bytes
         return {}
     return {"logical": logical, **({"precision": node["precision"], "scale": node.get("scale", 0)} if logical == "decimal" else {})}
 
@@ -237,12 +242,12 @@ def _named(node: Mapping[str, Any], named: dict[str, Any], namespace: str, withi
     inside = full.rpartition(".")[0]
     named[full] = (node, namespace)
     if node["type"] == "enum":
-        return AvroType("enum", symbols=tuple(node["symbols"]))
+        return AvroType("enum", full, symbols=tuple(node["symbols"]))
     if node["type"] == "fixed":
-        return AvroType("fixed", size=node["size"], **_logical(node, "fixed"))
+        return AvroType("fixed", full, size=node["size"], **_logical(node, "fixed"))
     fields = [AvroField(each["name"], _type(each["type"], named, inside, (*within, full)), tuple(each.get("aliases", ())), each.get("default"),
                         "default" in each) for each in node["fields"]]
-    return AvroType("record", fields=tuple(fields))
+    return AvroType("record", full, fields=tuple(fields))
 
 
 def _full_name(name: str, namespace: str) -> str:

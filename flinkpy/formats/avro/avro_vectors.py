@@ -13,7 +13,6 @@ are decoded one by one.
 from __future__ import annotations
 
 import datetime
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -149,14 +148,8 @@ class Vectors:
 
     def _texts(self, found: AvroType, rows: Rows) -> Any:
         try:
-            texts = self._binary(rows).cast(pa.string())
+            return self._binary(rows).cast(pa.string())
         except pa.ArrowInvalid:
-            raise NotSure from None
-        if found.logical != "uuid":
-            return texts
-        try:
-            return pa.array([str(uuid.UUID(text)) for text in texts.to_pylist()], pa.string())
-        except ValueError:
             raise NotSure from None
 
     def _bytes(self, found: AvroType, rows: Rows) -> Any:

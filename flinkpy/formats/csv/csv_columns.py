@@ -17,7 +17,7 @@ from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, has_infinity, schema_and_type
+from flinkpy.formats.column_types import declared_type, in_utc, is_sure, schema_and_type
 from flinkpy.formats.csv.csv_cells import Dialect, cell_of
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_type
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
@@ -52,6 +52,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
         self._rows = rows
         self._columns = [_column_reader(field, each, self._dialect) for field, each in zip(self.schema, self._type.field_types)]
         self._read_as = {f"{at}": read_as for at, (read_as, _) in enumerate(self._columns)}
+        self._has_integers = any(map(pa.types.is_integer, self.schema.types))
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
         batch = self._by_arrow(messages) if messages and None not in messages else None
@@ -62,7 +63,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
     def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
         """The batch, or None if a message may be malformed, or must be looked at more closely."""
         block = _joined(messages)
-        if block is None:
+        if block is None or (self._has_integers and b"0x" in block.lower()):  # Arrow has hexadecimal integers
             return None
         try:
             table = self._read(block)
@@ -70,7 +71,7 @@ class CsvColumnarDecoder(ColumnarDecoder):
                 return None
             [batch] = table.combine_chunks().to_batches()
             columns = [convert(column) for column, (_, convert) in zip(batch.columns, self._columns)]
-            return None if any(map(has_infinity, columns)) else pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema) if all(map(is_sure, columns)) else None
         except (pa.ArrowException, ValueError, OverflowError):  # also for a delimiter of several bytes
             return None
 
@@ -154,7 +155,7 @@ class CsvColumnarEncoder(ColumnarEncoder):
         if pa.types.is_boolean(kind):
             texts = pc.if_else(column, "true", "false")
         elif any(is_a(kind) for is_a in _WRITTEN_BY_ARROW):
-            texts = column.cast(pa.string())
+            texts = in_utc(column).cast(pa.string())
         else:
             texts = self._one_by_one(column, name)
         special = "".join(letter for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n") if letter is not None)

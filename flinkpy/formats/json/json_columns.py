@@ -21,7 +21,7 @@ from pyarrow import json as arrow_json
 from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, has_infinity, is_list, schema_and_type
+from flinkpy.formats.column_types import declared_type, in_utc, is_list, is_sure, schema_and_type
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
@@ -60,6 +60,8 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         block = _joined(messages)
         if block is None:
             return None
+        if b"-NaN" in block:
+            return None  # Arrow takes it for a number
         if self._named_nan is not None and b'"NaN"' in block:
             block = self._named_nan.sub(rb"\1NaN", block)
         options = arrow_json.ParseOptions(explicit_schema=self._read_as, unexpected_field_behavior="ignore")
@@ -72,7 +74,7 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
                 return None
             columns = [column if column.type.equals(field.type) else column.cast(field.type)
                        for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
-            if any(map(has_infinity, _parts(columns))):
+            if not all(map(is_sure, _parts(columns))):
                 return None
             return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         except (pa.ArrowException, ValueError):
@@ -260,5 +262,5 @@ _WRITERS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (_is_whole, lambda column: column.cast(pa.string())),
     (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _texts),
-    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(column.cast(pa.string()))),
+    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(in_utc(column).cast(pa.string()))),
 ]

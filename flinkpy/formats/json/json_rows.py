@@ -193,6 +193,8 @@ class JsonSerializationSchema(SerializationSchema):
             return json_text(value).encode()
         except UnicodeEncodeError as error:
             raise ProgramError(f"{value!r:.100} cannot be written as JSON: {_without_surrogates(error)}") from error
+        except RecursionError as error:
+            raise ProgramError(f"a {type(value).__name__} cannot be written as JSON: it is nested too deeply") from error
 
 
 JSON_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

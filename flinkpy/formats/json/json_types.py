@@ -180,6 +180,8 @@ def _decimal(value: Any) -> Decimal:
 def _whole(value: Any, type_info: TypeInformation) -> int:
     if type(value) is int:
         return value
+    if type(value) is str and getattr(type_info, "name", "") == "BIG_INT":
+        value = decimal(value)
     if type(value) in (float, Decimal) and math.isfinite(value) and int(value) == value:
         return int(value)
     raise ValueError(f"{_shown(value)} is no value of {type_info!r}")
@@ -237,7 +239,14 @@ def _map_writer(type_info: MapTypeInfo) -> Convert:
     key, item = key_text_of(type_info.key_type), _or_none(writer_of(type_info.value_type))
     if key is None:
         raise ProgramError(f"the keys of a JSON object are texts, so {type_info.key_type!r} cannot be the type of a map's keys")
-    return lambda value: {key(name): item(each) for name, each in entries(value)}
+
+    def write(value: Any) -> dict[str, Any]:
+        written = {key(name): item(each) for name, each in entries(value)}
+        if len(written) != len(value):
+            raise ValueError(f"{value!r:.80} has two keys that are the same {type_info.key_type!r}")
+        return written
+
+    return write
 
 
 def key_text_of(type_info: TypeInformation) -> Convert | None:

@@ -17,7 +17,7 @@ from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.errors import ProgramError
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded
-from flinkpy.formats.protobuf.protobuf_rows import ProtobufRowDeserializationSchema, ProtobufRowSerializationSchema, value_of
+from flinkpy.formats.protobuf.protobuf_rows import ProtobufRowDeserializationSchema, ProtobufRowSerializationSchema, choices_of, value_of
 from flinkpy.formats.protobuf.protobuf_types import MessageClass, OfMessageClass, ProtobufField, ProtobufType
 
 _PLAIN = frozenset(("INT32", "SINT32", "SFIXED32", "INT64", "SINT64", "SFIXED64", "UINT32", "FIXED32", "UINT64", "FIXED64", "FLOAT", "DOUBLE", "BOOL",
@@ -101,7 +101,7 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
             exact = conformed(batch, self._schema)
         except pa.ArrowException as error:
             raise ProgramError(f"the columns cannot be written as Protobuf: {error}") from error
-        if not batch.num_columns:
+        if not self._schema.names:
             return [b""] * batch.num_rows
         columns = list(map(python_values, exact.columns))
         if self._loop is None or any(column.null_count and not field.may_be_none for field, column in zip(self._class.type.fields, exact.columns)):
@@ -111,7 +111,7 @@ class ProtobufColumnarEncoder(ColumnarEncoder, OfMessageClass):
 
 def _encoding_loop(found: ProtobufType) -> Callable[..., Any] | None:
     """A generated loop over rows of values, if the message has single values only, which columns have checked."""
-    if not found.fields or not all(each.is_plain and not iskeyword(each.name) for each in found.fields):
+    if not found.fields or choices_of(found) or not all(each.is_plain and not iskeyword(each.name) for each in found.fields):
         return None
     lines = ["def encode(make, rows):", "    encoded = []", "    append = encoded.append",
              f"    for {', '.join(f'v{at}' for at in range(len(found.fields)))}, in rows:", "        message = make()"]

@@ -35,7 +35,11 @@ class ProtobufRowDeserializationSchema(DeserializationSchema, OfMessageClass):
 
     def deserialize(self, data: bytes) -> Any:
         """The row."""
-        return self._row(parsed(self._parse, data))
+        message = parsed(self._parse, data)
+        try:
+            return self._row(message)
+        except ValueError as error:
+            raise MalformedMessageError(None, str(error), data) from error
 
     def get_produced_type(self) -> TypeInformation:
         return self._type
@@ -155,7 +159,13 @@ def value_of(found: ProtobufType) -> Convert:
     if found.kind == "ENUM":
         symbols = {number: name for name, number in reversed(found.symbols)}
         return lambda number: symbols[number] if number in symbols else str(number)
-    return lambda value: value
+    return _checked_text if found.is_unchecked else lambda value: value
+
+
+def _checked_text(value: Any) -> str:
+    if not isinstance(value, str):  # what is no UTF-8, Protobuf gives as bytes
+        raise ValueError(f"{value!r:.80} is no UTF-8, in which Protobuf holds texts")
+    return value
 
 
 # -- to Protobuf -------------------------------------------------------------------------------------------------------------------------
@@ -165,9 +175,13 @@ def message_filler(found: ProtobufType) -> Callable[[Any, Any], None]:
     """What sets the fields of a message to those of a row."""
     in_order, names = fields_in_order(row_type_of_message(found)), [each.name for each in found.fields]
     setters = [_setter(each) for each in found.fields]
+    choices = choices_of(found)
 
     def fill(message: Any, value: Any) -> None:
         values = in_order(value)
+        for oneof, places in choices:
+            if sum(values[at] is not None for at in places) > 1:
+                raise ValueError(f"{value!r:.80} has several members of the oneof {oneof!r}, and a message has one of them")
         try:
             for put, each in zip(setters, values):
                 put(message, each)
@@ -177,6 +191,15 @@ def message_filler(found: ProtobufType) -> Callable[[Any, Any], None]:
             raise
 
     return fill
+
+
+def choices_of(found: ProtobufType) -> list[tuple[str, list[int]]]:
+    """The oneofs of several fields, and the places of these."""
+    places: dict[str, list[int]] = {}
+    for at, field in enumerate(found.fields):
+        if field.oneof is not None:
+            places.setdefault(field.oneof, []).append(at)
+    return [(oneof, members) for oneof, members in places.items() if len(members) > 1]
 
 
 def _setter(field: ProtobufField) -> Callable[[Any, Any], None]:

@@ -1,8 +1,8 @@
 """Protobuf messages: their fields as declared types and as Arrow's.
 
 A field that knows whether it was set (``optional``, a message, a member of a ``oneof``) is None if it was not. Other
-fields have no None. An enum's value is its name, or its number as text if the enum has no name for it. A ``Timestamp``
-is an instant, and a wrapper such as ``Int32Value`` is its value or None.
+fields have no None. Of the members of a ``oneof`` at most one is set. An enum's value is its name, or its number as text
+if the enum has no name for it. A ``Timestamp`` is an instant, and a wrapper such as ``Int32Value`` is its value or None.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ WRAPPERS = tuple(f"google.protobuf.{name}Value" for name in
 
 @dataclass(frozen=True)
 class ProtobufType:
-    """The type of one value. ``kind`` is Protobuf's name for it; ``wraps`` says that the value is in a wrapper."""
+    """The type of one value. ``kind`` is Protobuf's name for it; ``wraps`` says that the value is in a wrapper. ``is_unchecked``: it is a text, and
+    the parser of proto2 does not see whether it is UTF-8."""
 
     kind: str
     fields: tuple[ProtobufField, ...] = ()  # of a message
     symbols: tuple[tuple[str, int], ...] = ()  # of an enum
     wraps: bool = False
+    is_unchecked: bool = False
 
     def declared(self) -> TypeInformation:
         """The declared type of its values in rows."""
@@ -63,11 +65,13 @@ class ProtobufField:
     is_list: bool = False
     key: ProtobufType | None = None
     may_be_none: bool = False
+    oneof: str | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether the message gives and takes the value of a row as it is."""
-        return self.type.kind in _SINGLE and self.type.kind != "ENUM" and not (self.type.wraps or self.is_list or self.key is not None)
+        is_single = self.type.kind in _SINGLE and not (self.type.wraps or self.is_list or self.key is not None)
+        return is_single and self.type.kind != "ENUM" and not self.type.is_unchecked
 
     def declared(self) -> TypeInformation:
         """The declared type of its values in rows."""
@@ -123,7 +127,8 @@ def _field(field: Any, within: tuple[str, ...]) -> ProtobufField:
             keys, values = entry.fields_by_name["key"], entry.fields_by_name["value"]
             return ProtobufField(field.name, _value(values, within), key=_value(keys, within))
         return ProtobufField(field.name, _value(field, within), is_list=True)
-    return ProtobufField(field.name, _value(field, within), may_be_none=field.has_presence)
+    oneof = field.containing_oneof
+    return ProtobufField(field.name, _value(field, within), may_be_none=field.has_presence, oneof=None if oneof is None else oneof.name)
 
 
 def _is_list(field: Any) -> bool:
@@ -135,13 +140,22 @@ def _value(field: Any, within: tuple[str, ...]) -> ProtobufType:
     if kind == "ENUM":
         return ProtobufType(kind, symbols=tuple((each.name, each.number) for each in field.enum_type.values))
     if kind != "MESSAGE":
-        return ProtobufType(kind)
+        return ProtobufType(kind, is_unchecked=kind == "STRING" and _syntax(field.file) != "proto3")
     name = field.message_type.full_name
     if name == TIMESTAMP:
         return ProtobufType(TIMESTAMP)
     if name in WRAPPERS:
         return ProtobufType(_value(field.message_type.fields_by_name["value"], within).kind, wraps=True)
     return _message(field.message_type, within)
+
+
+def _syntax(file: Any) -> str:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    described = FileDescriptorProto()
+    file.CopyToProto(described)
+    syntax: str = described.syntax
+    return syntax
 
 
 _KINDS = dict(enumerate((  # as descriptor.proto numbers them

@@ -117,11 +117,7 @@ def _in_order(batches: list[Any], order: list[int], schema: Any) -> Any:
         return batches[0]
     table = pa.Table.from_batches(batches, schema).combine_chunks()
     taken = table.take(pa.array(sorted(range(len(order)), key=order.__getitem__), pa.int64())).combine_chunks().to_batches()
-    return taken[0] if taken else schema.empty_table().to_batches()[0] if schema.empty_table().to_batches() else _empty(schema)
-
-
-def _empty(schema: Any) -> Any:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return taken[0] if taken else pa.RecordBatch.from_pylist([], schema)
 
 
 class _Head:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 from urllib import error as url_errors
 from urllib import parse, request
@@ -38,6 +39,8 @@ class SchemaRegistry:
     def __init__(self, url: str | Sequence[str], *, basic_auth: tuple[str, str] | None = None, headers: Mapping[str, str] | None = None,
                  timeout: float = 10.0) -> None:
         self._urls = [each.rstrip("/") for each in ([url] if isinstance(url, str) else url)]
+        if any(parse.urlsplit(each).username for each in self._urls):
+            raise refuse("SchemaRegistry: the URL has a user or a password in it, which errors would show; give basic_auth=(user, password)")
         if not self._urls or not all(each.startswith(("http://", "https://")) for each in self._urls):
             raise refuse(f"SchemaRegistry takes the URL of a registry, such as 'http://registry:8081', this is {url!r:.80}")
         self._auth, self._headers, self._timeout = basic_auth, dict(headers or {}), timeout
@@ -51,12 +54,12 @@ class SchemaRegistry:
         """The schema of this number. Raises UnknownSchemaError if there is none."""
         found = self._schemas.get(number)
         if found is None:
-            found = self._schemas[number] = _schema_in(self._ask("GET", f"/schemas/ids/{number}", what=f"schema {number}"))
+            found = self._schemas[number] = _schema_in(self._ask("GET", f"/schemas/ids/{number}", "schema", what=f"schema {number}"))
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest schema of a subject. Raises UnknownSchemaError if there is none."""
-        return _schema_in(self._ask("GET", f"/subjects/{parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}"))
+        return _schema_in(self._ask("GET", f"/subjects/{parse.quote(subject, safe='')}/versions/latest", "schema", what=f"subject {subject!r}"))
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         """The number of the schema, which is registered for the subject if it is not yet."""
@@ -65,22 +68,26 @@ class SchemaRegistry:
             body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.kind}
             if schema.references:
                 body["references"] = [self._reference(name, each) for name, each in schema.references]
-            answer = self._ask("POST", f"/subjects/{parse.quote(subject, safe='')}/versions", body, what=f"subject {subject!r}")
+            answer = self._ask("POST", f"/subjects/{parse.quote(subject, safe='')}/versions", "id", body, what=f"subject {subject!r}")
             number = self._ids[subject, schema] = int(answer["id"])
         return number
 
     def _reference(self, name: str, schema: RegisteredSchema) -> dict[str, Any]:
         self.register(name, schema)
         body = {"schema": schema.text, "schemaType": schema.kind}
-        answer = self._ask("POST", f"/subjects/{parse.quote(name, safe='')}", body, what=f"subject {name!r}")
+        answer = self._ask("POST", f"/subjects/{parse.quote(name, safe='')}", "version", body, what=f"subject {name!r}")
         return {"name": name, "subject": name, "version": answer["version"]}
 
-    def _ask(self, method: str, path: str, body: Any = None, *, what: str) -> Any:
+    def _ask(self, method: str, path: str, wanted: str, body: Any = None, *, what: str) -> Any:
+        """The answer, an object that has what is ``wanted``, of the first URL that gives one."""
         last: Exception | None = None
         for url in self._urls:
             try:
                 with request.urlopen(self._request(method, url + path, body), timeout=self._timeout) as answer:
-                    return json.loads(answer.read())
+                    found = json.loads(answer.read())
+                if isinstance(found, dict) and wanted in found:
+                    return found
+                last = ValueError(f"its answer has no {wanted!r}, so it is no schema registry: {found!r:.80}")
             except url_errors.HTTPError as error:
                 said = _said(error)
                 if error.code == _NOT_FOUND:
@@ -88,9 +95,9 @@ class SchemaRegistry:
                 if error.code < 500:
                     raise SchemaRegistryError(f"the schema registry at {url} refuses {what}: {error.code} {said}") from error
                 last = error
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 last = error
-        raise SchemaRegistryError(f"the schema registry at {', '.join(self._urls)} cannot be asked for {what}: {last}") from last
+        raise SchemaRegistryError(f"the schema registry at {', '.join(self._urls)} cannot be asked for {what}: {_why(last)}") from last
 
     def _request(self, method: str, url: str, body: Any) -> request.Request:
         headers = {"Accept": _TYPE, **self._headers}
@@ -114,6 +121,11 @@ class SchemaRegistry:
 
 def _schema_in(answer: Mapping[str, Any]) -> RegisteredSchema:
     return RegisteredSchema(answer.get("schemaType", "AVRO"), answer["schema"])
+
+
+def _why(error: Exception | None) -> str:
+    """What went wrong; a server that does not speak HTTP is shown as far as Python's client understands it."""
+    return f"{type(error).__name__}: {error}".strip() if isinstance(error, HTTPException) else str(error)
 
 
 def _said(error: url_errors.HTTPError) -> str:

@@ -67,7 +67,8 @@ class SinkWriter(ABC):
         return ()
 
     def interrupt(self) -> None:
-        """Called from another thread, by :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`: makes a call that waits return or raise."""
+        """Called from another thread, by :class:`~flinkpy.connectors.sinks.ThreadedSinkWriter`: makes a call that waits, or is about
+        to begin, return or raise."""
 
     def close(self) -> None:
         """Gives back what was taken; called whatever happened."""
@@ -99,7 +100,7 @@ class Committer(ABC):
         """
 
     def close(self) -> None:
-        """Releases the writer's resources; called in any case."""
+        """Releases the committer's resources; called in any case."""
 
 
 class Sink(ABC):

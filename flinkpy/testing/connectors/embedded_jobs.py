@@ -18,6 +18,7 @@ RESTARTING = {
     "restart-strategy.fixed-delay.delay": "20 ms",
 }
 SMALL_BATCHES = {"taskmanager.network.batch.max-records": 5}
+NOTICED_S = 1.0  # how long the outside system fails where no job restarts because of it
 
 
 class RunningJob:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import UNTIL_WOKEN, NothingYet, SequentialReader, SplitReader
@@ -22,43 +25,60 @@ class PacedSplit:
     step: int
 
 
-class FailsOnce:
-    """Lets a job fail, once in this process, when its readers have given so many records: when one is asked for more, or in a checkpoint. A reader
-    is in the checkpoint when sinks have written out what it gave, and no checkpoint has that yet."""
+class _Progress:
+    """What the readers of one source have done, in this process."""
 
-    _left: ClassVar[dict[str, int]] = {}
-    _failed: ClassVar[set[str]] = set()
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.given = self.readers = 0
+        self.has_failed = False
 
-    def __init__(self, behind: int, *, in_checkpoint: bool) -> None:
-        self._id, self._in_checkpoint = uuid.uuid4().hex, in_checkpoint
-        self._left[self._id] = behind
+    def add(self, *, given: int = 0, readers: int = 0) -> None:
+        with self.changed:
+            self.given += given
+            self.readers += readers
+            self.changed.notify_all()
 
-    def gave(self, count: int) -> None:
-        self._left[self._id] -= count
+    def fail(self) -> None:
+        self.has_failed = True
+        raise KitFailure("the kit lets the job fail here, once")
 
-    def asked_for_more(self) -> None:
-        if not self._in_checkpoint:
-            self._fail_if_it_is_time()
 
-    def in_checkpoint(self) -> None:
-        if self._in_checkpoint:
-            self._fail_if_it_is_time()
-
-    def _fail_if_it_is_time(self) -> None:
-        if self._left[self._id] <= 0 and not self.has_failed:
-            self._failed.add(self._id)
-            raise KitFailure("the kit lets the job fail here, once")
-
-    @property
-    def has_failed(self) -> bool:
-        return self._id in self._failed
+_here: weakref.WeakValueDictionary[str, _Progress] = weakref.WeakValueDictionary()
 
 
 class PacedSource(Source[PacedSplit]):
-    """``records`` with event times; a reader gives ``pace`` of them, and then waits for a checkpoint to be complete. Cut into ``splits``."""
+    """``records`` with event times; a reader gives ``pace`` of them, and then waits for a checkpoint to be complete. Cut into ``splits``.
 
-    def __init__(self, records: list[tuple[Any, int]], pace: int = 10, splits: int = 4, failing: FailsOnce | None = None) -> None:
-        self.records, self.pace, self.splits, self.failing = records, pace, splits, failing
+    With ``fail_behind`` the job fails, once in this process, when its readers have given so many records: when one is asked for more, or with
+    ``in_checkpoint``, while a checkpoint is taken that would be the first to have some of them. Sinks have written these out by then.
+    """
+
+    def __init__(self, records: list[tuple[Any, int]], pace: int = 10, splits: int = 4, fail_behind: int | None = None, *,
+                 in_checkpoint: bool = False) -> None:
+        self.records, self.pace, self.splits = records, pace, splits
+        self.fail_behind, self.in_checkpoint = fail_behind, in_checkpoint
+        self._id = uuid.uuid4().hex
+        self._progress = _here[self._id] = _Progress()
+
+    @property
+    def given(self) -> int:
+        """How many records the readers have given, counting those that were given again."""
+        return self._progress.given
+
+    @property
+    def readers(self) -> int:
+        """How many readers were made: one for each subtask and attempt."""
+        return self._progress.readers
+
+    @property
+    def has_failed(self) -> bool:
+        return self._progress.has_failed
+
+    def wait_until(self, holds: Callable[[], bool], patience_s: float) -> bool:
+        """Waits until that holds; False if it does not in this time."""
+        with self._progress.changed:
+            return self._progress.changed.wait_for(holds, patience_s)
 
     @property
     def boundedness(self) -> Boundedness:
@@ -68,31 +88,42 @@ class PacedSource(Source[PacedSplit]):
         return SplitQueue(context, lambda parallelism: [PacedSplit(str(n), n, self.splits) for n in range(self.splits)], checkpoint)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[PacedSplit]:
-        return PacedReader(context, self.records, self.pace, self.failing)
+        return PacedReader(self, context, _here.get(self._id) or _Progress())  # one of its own where the source was not made in this process
+
+    def told_apart_by(self) -> Any:
+        return self.records, self.pace, self.splits
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_progress"}
 
 
 class PacedReader(SequentialReader[PacedSplit]):
-    def __init__(self, context: ReaderContext, records: list[tuple[Any, int]], pace: int, failing: FailsOnce | None) -> None:
+    def __init__(self, source: PacedSource, context: ReaderContext, progress: _Progress) -> None:
         super().__init__(context, lambda split: _SplitReader(split, self))
-        self.context, self.records, self.pace, self.left = context, records, pace, pace
-        self.failing = failing
+        self.source, self.context, self.left, self._progress = source, context, source.pace, progress
         self._in_no_checkpoint = 0
+        progress.add(readers=1)
 
     def gave(self, count: int) -> None:
         self.left -= count
         self._in_no_checkpoint += count
-        if self.failing is not None:
-            self.failing.gave(count)
+        self._progress.add(given=count)
+
+    def fail_if_it_is_time(self, *, in_checkpoint: bool) -> None:
+        behind, progress = self.source.fail_behind, self._progress
+        is_here = self.source.in_checkpoint is in_checkpoint
+        if is_here and behind is not None and progress.given >= behind and not progress.has_failed:
+            progress.fail()
 
     def snapshot_state(self, checkpoint_id: int) -> list[PacedSplit]:
-        if self.failing is not None and self._in_no_checkpoint:
-            self.failing.in_checkpoint()
+        if self._in_no_checkpoint:
+            self.fail_if_it_is_time(in_checkpoint=True)
         self._in_no_checkpoint = 0
         return super().snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         super().notify_checkpoint_complete(checkpoint_id)
-        self.left = self.pace
+        self.left = self.source.pace
         self.context.wake_up()
 
 
@@ -102,16 +133,16 @@ class _SplitReader(SplitReader[PacedSplit]):
 
     def next_batch(self, limit: int) -> Batch | NothingYet | None:
         reader, split = self._reader, self._split
-        if reader.failing is not None:
-            reader.failing.asked_for_more()
-        if split.next >= len(reader.records):
+        records = reader.source.records
+        reader.fail_if_it_is_time(in_checkpoint=False)
+        if split.next >= len(records):
             return None
         if not reader.left:
             return UNTIL_WOKEN
-        positions = range(split.next, len(reader.records), split.step)[: min(limit, reader.left)]
+        positions = range(split.next, len(records), split.step)[: min(limit, reader.left)]
         reader.gave(len(positions))
         self._split = replace(split, next=positions[-1] + split.step)
-        return RowBatch([reader.records[at][0] for at in positions], [reader.records[at][1] for at in positions])
+        return RowBatch([records[at][0] for at in positions], [records[at][1] for at in positions])
 
     def snapshot(self) -> PacedSplit:
         return self._split

@@ -152,7 +152,7 @@ class World:
         self.random = random.Random(self.seed)
         self.errors: list[BaseException] = []
         self.scheduled: list[tuple[float, Callable[[], None]]] = []  # by the enumerator, and when it is due
-        self.mail: list[Callable[[], None]] = []
+        self.mail: list[Callable[[], object]] = []
         self.woken = threading.Event()
         self.steps = 0
         self.coordinator = SourceCoordinator(
@@ -166,16 +166,7 @@ class World:
 
     def _in_background(self, function: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                value = function()
-            except Exception as error:
-                future.fail(error)
-            else:
-                future.complete(value)
-
-        self.mail.append(run)
+        self.mail.append(lambda: future.complete_with(function))
         return future
 
     def _post(self, action: Callable[[], None]) -> None:
@@ -218,7 +209,7 @@ class World:
 
     def step(self) -> bool:
         """One thing happens; False when nothing can any more."""
-        actions: list[Callable[[], None]] = [subtask.poll for subtask in self.subtasks if subtask.status is InputStatus.MORE_AVAILABLE]
+        actions: list[Callable[[], object]] = [subtask.poll for subtask in self.subtasks if subtask.status is InputStatus.MORE_AVAILABLE]
         if self.mail:
             position = self.random.randrange(len(self.mail))
             actions.append(lambda: self.mail.pop(position)())
@@ -245,17 +236,24 @@ class World:
         return True
 
     def run_until(self, is_done: Callable[[], bool], what: str, patience_s: float) -> None:
-        """Until that holds. Time moves on when all is quiet; readers' threads have their turns meanwhile."""
-        deadline = SYSTEM_CLOCK.monotonic() + patience_s
+        """Until that holds, or until nothing has been emitted for so long. Time moves on when all is quiet; readers' threads have their turns
+        meanwhile."""
+        deadline, emitted = SYSTEM_CLOCK.monotonic() + patience_s, self._emitted
         while not is_done():
             if self.errors:
                 raise self.errors[0]
             if self.step():
                 continue
+            if self._emitted > emitted:
+                deadline, emitted = SYSTEM_CLOCK.monotonic() + patience_s, self._emitted
             self.woken.clear()
             moved = self.pass_time()
             if not self.woken.wait(0.0005 if moved else 0.005) and SYSTEM_CLOCK.monotonic() > deadline:
-                raise AssertionError(f"{what} took longer than {patience_s:g} s")
+                raise AssertionError(f"{what}: nothing has come for {patience_s:g} s")
+
+    @property
+    def _emitted(self) -> int:
+        return sum(len(subtask.output.batches) for subtask in self.subtasks)
 
     def run(self, steps: int = 1_000_000) -> None:
         """Until nothing more happens; time moves on to the next timer when all is quiet."""
