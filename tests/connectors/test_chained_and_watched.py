@@ -189,6 +189,7 @@ def test_files_of_columns_that_appear_later_are_read_once_also_after_a_restore(k
         env.execute("add")
 
     schema = pa.schema([("n", pa.int64())])
+    (tmp_path / "none yet").mkdir()
     assert source_of(tmp_path / "none yet", schema).boundedness is Boundedness.CONTINUOUS_UNBOUNDED
     add("Oslo", 1, 2)
     world = World(source_of(tmp_path, schema))

@@ -18,7 +18,7 @@ from flinkpy.common import OutputTag, Row
 from flinkpy.connectors.files import json_source
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource
-from flinkpy.connectors.files.csv import open_csv
+from flinkpy.connectors.files.csv import csv_source, open_csv
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
@@ -264,6 +264,7 @@ def test_a_compressed_file_that_cannot_be_read_is_named(tmp_path: Path, kind: An
 
 def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_csv, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(csv_source, "SHOWN_BYTES", 16)
     (tmp_path / "t.csv").write_text("n,s\n" + "1,a\n" * 20 + "x,b\n")
     with pytest.raises(ProgramError, match=r"line 22: column 'n': .* 'x'; the types are those of the first lines, give schema="):
         rows(CsvSource(tmp_path / "t.csv"))

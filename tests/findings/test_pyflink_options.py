@@ -40,9 +40,11 @@ parallelism:
   default: 3
 rest:
   address: localhost
+web:
+  timeout: 10000
 """
 PYFLINKS = ("python.execution-mode", "python.fn-execution.bundle.size", "pipeline.jars", "state.backend.latency-track.keyed-state-enabled",
-            "taskmanager.memory.managed.size", "rest.port", "my.own.key")
+            "taskmanager.memory.managed.size", "web.timeout", "my.own.key")
 
 
 @pytest.fixture(autouse=True)
@@ -106,8 +108,8 @@ def test_a_pyflink_program_that_sets_pyflinks_options_runs(tmp_path: Path) -> No
         "env = StreamExecutionEnvironment.get_execution_environment(conf)\n"
         "env.from_collection([1, 2]).print()\n"
         "env.execute()\n")
-    run = subprocess.run([sys.executable, "-m", "flinkpy", "run", "--pyflink", "-D", "rest.port=8081", str(program)],
+    run = subprocess.run([sys.executable, "-m", "flinkpy", "run", "--pyflink", "-D", "web.timeout=10000", str(program)],
                          capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stdout) == (0, "1\n2\n"), run.stderr
-    assert "rest.port" in run.stderr
+    assert "web.timeout" in run.stderr
     assert "python.execution-mode" in run.stderr

@@ -218,10 +218,10 @@ class _Fields:
             return [record.get(name) for name in names]
         if self._given and len(record) == len(names):
             return list(record.values())
+        more = ", ".join(repr(name) for name in record if name not in names)
         if self._given:
-            raise ProgramError(f"{value!r:.100} has fields that are not among the columns of CsvFormat(columns={names!r:.100})")
-        raise ProgramError(f"{value!r:.100} has fields that the file's first record has not ({', '.join(map(str, names))}); "
-                           "name all of them with CsvFormat(columns=[...])")
+            raise ProgramError(f"a record has fields that are not among the columns of CsvFormat(columns={names!r:.100}): {more}")
+        raise ProgramError(f"a record has fields that the file's first record has not: {more}; name all of them with CsvFormat(columns=[...])")
 
 
 class JsonLinesFormat(FileFormat):
