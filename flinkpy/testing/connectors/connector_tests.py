@@ -76,14 +76,19 @@ class ConnectorTests:
 
     def teardown_method(self, method: Any = None) -> None:
         """Called by pytest behind each test."""
+        errors = self.close_back_to(0)
+        if errors:
+            raise errors[0]
+
+    def close_back_to(self, count: int) -> list[Exception]:
+        """Closes what is open but for the first so many things, the latest first. The errors of those that cannot be closed."""
         errors: list[Exception] = []
-        while self._closing:
+        while len(self._closing) > count:
             try:
                 self._closing.pop()()
             except Exception as error:
                 errors.append(error)
-        if errors:
-            raise errors[0]
+        return errors
 
     @classmethod
     def run(cls, only: Iterable[str] | None = None, report: Callable[[str], object] = print) -> None:
@@ -118,11 +123,23 @@ class ConnectorTests:
 
 
 def in_time(test: Callable[[T], None]) -> Callable[[T], None]:
-    """A test that fails if it hangs: it runs on a thread, and nobody waits for that longer than a few times its patience."""
+    """A test that fails if it hangs: it runs on a thread, and nobody waits for that longer than a few times its patience. The thread also closes what
+    the test has opened: some things can be closed only by the thread that has opened them."""
+
+    def whole(self: T) -> None:
+        before = len(self._closing)
+        try:
+            test(self)
+        except BaseException:
+            self.close_back_to(before)
+            raise
+        errors = self.close_back_to(before)
+        if errors:
+            raise errors[0]
 
     @functools.wraps(test)
     def run(self: T) -> None:
-        check_returns(lambda: test(self), 4 * self.patience_s, f"{test.__name__} hangs: a call of the connector does not return")
+        check_returns(lambda: whole(self), 4 * self.patience_s, f"{test.__name__} hangs: a call of the connector does not return")
 
     return run
 

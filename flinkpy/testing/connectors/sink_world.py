@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,5 +150,6 @@ class SinkWorld:
         assert not any(operator.waits_for_final_checkpoint for operator in self.operators), "the last checkpoint leaves something to commit"
 
     def close(self) -> None:
-        for operator in [*self.operators, *self.old]:
-            operator.close()
+        with ExitStack() as closing:  # all of them, also behind one that fails
+            for operator in reversed([*self.operators, *self.old]):
+                closing.callback(operator.close)
