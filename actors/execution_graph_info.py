@@ -83,7 +83,6 @@ class ExecutionGraphInfo:
     end_ms: int | None
     at_ms: int  # when this was so
     entered_ms: dict[JobState, int]
-    is_bounded: bool
     configuration: dict[str, Any]
     vertices: tuple[VertexInfo, ...]
     failures: tuple[FailureInfo, ...] = ()

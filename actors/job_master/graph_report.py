@@ -30,7 +30,7 @@ class GraphReport:
         for each in executions:
             subtasks.setdefault(each.attempt_id.vertex_id, []).append(_subtask(each, metrics.get(each.attempt_id.vertex), began_ms))
         return ExecutionGraphInfo(
-            job.job_id, job.name, state, min(entered_ms.values()), end_ms, now_ms, dict(entered_ms), job.is_bounded, dict(job.configuration),
+            job.job_id, job.name, state, min(entered_ms.values()), end_ms, now_ms, dict(entered_ms), dict(job.configuration),
             tuple(_vertex(vertex, tuple(subtasks.get(vertex.id, ()))) for vertex in job.vertices),
             tuple(_failure(each, began_ms) for each in scheduler.failures), scheduler.restarts, scheduler.checkpoints)
 

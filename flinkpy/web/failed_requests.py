@@ -42,4 +42,4 @@ async def on_error(request: Request, error: Exception) -> Response:
     return failed(500, f"{type(error).__name__} in the REST endpoint; the JobManager's log has more")
 
 
-HANDLERS: Any = {HTTPException: on_http_error, FlinkpyError: on_error}
+HANDLERS: Any = {HTTPException: on_http_error, FlinkpyError: on_error, Exception: on_error}

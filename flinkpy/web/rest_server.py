@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import secrets
 import socket
@@ -70,18 +71,15 @@ class RestServer:
 
 def _bound(config: RestConfig) -> socket.socket:
     """Listens. Raises ConfigurationError if the address or the port cannot be had."""
-    wanted = PORT if config.port is None else config.port
-    for port in (wanted, 0) if config.port is None else (wanted,):
-        try:
-            return _listening(config.address, port)
-        except socket.gaierror as error:
-            raise ConfigurationError(f"option {REST_BIND_ADDRESS.key}: {config.address!r} is no address of this machine ({error.strerror})") from None
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE and port != 0 and config.port is None:
-                continue
-            what = REST_PORT.key if error.errno in (errno.EADDRINUSE, errno.EACCES) else REST_BIND_ADDRESS.key
-            raise ConfigurationError(f"option {what}: {config.address}:{port} cannot be had ({error.strerror})") from None
-    raise AssertionError("a free port is always there, or an error")
+    if config.port is None:
+        with contextlib.suppress(OSError):
+            return _listening(config.address, PORT)
+    try:
+        return _listening(config.address, config.port or 0)
+    except OSError as error:
+        is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        what = f"{REST_PORT.key}: {config.address}:{config.port}" if is_port else f"{REST_BIND_ADDRESS.key}: {config.address}"
+        raise ConfigurationError(f"option {what} cannot be had ({error.strerror})") from None
 
 
 def _listening(address: str, port: int) -> socket.socket:

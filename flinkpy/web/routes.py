@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from starlette.requests import Request
@@ -10,7 +11,7 @@ from starlette.routing import Mount, Route
 
 from flinkpy.actors.gateways import SavepointRequest, SavepointStatus
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
-from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.errors import ProgramError, SavepointError
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.checkpointing import CheckpointSettings
 from flinkpy.state.checkpoints.locations import absolute
@@ -28,7 +29,8 @@ def answer(content: Any, status: int = 200) -> JSONResponse:
 
 
 async def get_config(request: Request) -> JSONResponse:
-    return answer(cluster_answers.config(cluster_answers.local_now()))
+    now = datetime.fromtimestamp(calls_of(request).clock.time_ms() / 1000, timezone.utc)
+    return answer(cluster_answers.config(now.astimezone()))
 
 
 async def get_overview(request: Request) -> JSONResponse:
@@ -170,7 +172,7 @@ async def get_savepoint(request: Request) -> JSONResponse:
         return answer(savepoint_answers.status(await calls_of(request).savepoint(job_id, wanted)))
     except ProgramError as error:
         raise not_found(str(error)) from None
-    except FlinkpyError as error:
+    except SavepointError as error:
         return answer(savepoint_answers.status(SavepointStatus(trigger_id, is_over=True, error=error)))
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 
 _HEAD = """
@@ -198,9 +198,9 @@ def started_ray(folder: Path) -> Iterator[StartedRay]:
 
 def _start_ray(folder: Path, files: str, starts: int) -> tuple[StartedRay, subprocess.Popen[bytes]]:
     """Starts Ray on ports that are free now. Another program may take one of them meanwhile: then it starts again."""
-    port, dashboard, agent = _free_port(), _free_port(), _free_port()
+    port, dashboard, agent = free_port(), free_port(), free_port()
     cluster = StartedRay(f"127.0.0.1:{port}", folder, dashboard=f"http://127.0.0.1:{dashboard}", token=secrets.token_hex(32))
-    ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": _free_port(),
+    ports = {"--port": port, "--dashboard-port": dashboard, "--ray-client-server-port": free_port(),
              "--dashboard-agent-listen-port": agent, "--min-worker-port": 0, "--max-worker-port": 0}
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=4",
                f"--temp-dir={files}", "--include-dashboard=true", "--disable-usage-stats", "--object-store-memory=200000000",
@@ -272,10 +272,3 @@ def _pause_while_running(process: subprocess.Popen[bytes]) -> None:
         process.wait(0.1)
     except subprocess.TimeoutExpired:
         pass
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -20,18 +20,12 @@ from typing import IO, Any
 
 import pytest
 
+from tests.ports import free_port
 from tests.waiting import eventually
 
 NEEDS_BROKER = "needs a Kafka-protocol broker: pip install 'flinkpy[dev]' brings noida-db"
 NEEDS_CLIENT = "needs the extra: pip install 'flinkpy[kafka]'"
 ANSWER_S = 60.0  # a bound on hanging, not a measure
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -162,7 +156,7 @@ def running_broker(folder: Path) -> Iterator[Broker]:
     binary = Path(pytest.importorskip("noida_db", reason=NEEDS_BROKER).__file__).with_name("noida-db")
     binary.chmod(0o755)  # the wheel does not say that it can be run
     log = (folder / "broker.log").open("wb")
-    port = _free_port()
+    port = free_port()
     # The binary itself: the script of the same name would leave it behind when it is killed.
     command = [str(binary), "start", "--data-dir", str(folder / "data"), "--only", "kafka", "--kafka-port", str(port)]
     with log, _process(command, log) as process:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +13,6 @@ from typing import Any
 from flinkpy.common.job_client import JobClient
 from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.testing.environment import embedded_environment
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @dataclass

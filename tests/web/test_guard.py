@@ -14,7 +14,8 @@ from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.web.guard import LARGEST_BODY
 from flinkpy.web.rest_server import RestServer
-from tests.web.rest import Rest, free_port, held_job
+from tests.ports import free_port
+from tests.web.rest import Rest, held_job
 
 TOKEN = {"Authorization": "Bearer right"}
 

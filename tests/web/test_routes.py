@@ -14,8 +14,9 @@ from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.routes import V1
+from tests.ports import free_port
 from tests.waiting import eventually
-from tests.web.rest import GO, Rest, free_port, held_job
+from tests.web.rest import GO, Rest, held_job
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from flinkpy import __version__
@@ -23,10 +23,6 @@ def config(now: datetime) -> dict[str, Any]:
         "flink-version": __version__, "flink-revision": "flinkpy",
         "features": {"web-submit": False, "web-cancel": True, "web-rescale": False, "web-history": False},
     }
-
-
-def local_now() -> datetime:
-    return datetime.now(timezone.utc).astimezone()
 
 
 def overview(cluster: ClusterOverview, jobs: Iterable[JobOverview]) -> dict[str, Any]:

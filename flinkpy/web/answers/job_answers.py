@@ -8,7 +8,7 @@ from typing import Any
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.core.options.engine import RUNTIME_MODE
+from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, times
 
@@ -36,11 +36,11 @@ def details(job: ExecutionGraphInfo) -> dict[str, Any]:
     end_ms = UNKNOWN if job.end_ms is None else job.end_ms
     return {
         "jid": job.job_id, "name": job.name, "isStoppable": not JOB.is_terminal(job.state), "state": job.state.name,
-        "job-type": read(job.configuration, RUNTIME_MODE).value,
+        "job-type": _type(job),
         "start-time": job.start_ms, "end-time": end_ms, "duration": (job.at_ms if job.end_ms is None else job.end_ms) - job.start_ms,
         "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=UNKNOWN), "now": job.at_ms,
         "timestamps": times(JobState, job.entered_ms), "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
-        "status-counts": counts_by_state(state_of(vertex) for vertex in job.vertices), "plan": _plan(job),
+        "status-counts": counts_by_state(state_of(vertex.subtasks) for vertex in job.vertices), "plan": _plan(job),
         "pending-operators": 0,
     }
 
@@ -48,9 +48,15 @@ def details(job: ExecutionGraphInfo) -> dict[str, Any]:
 def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "slotSharingGroupId": vertex.slot_sharing_group, "name": vertex.name, "maxParallelism": vertex.max_parallelism,
-        "parallelism": len(vertex.subtasks), "status": state_of(vertex).name, **span(vertex.subtasks, at_ms),
+        "parallelism": len(vertex.subtasks), "status": state_of(vertex.subtasks).name, **span(vertex.subtasks, at_ms),
         "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": counters(vertex.subtasks),
     }
+
+
+def _type(job: ExecutionGraphInfo) -> str:
+    """STREAMING or BATCH."""
+    mode: RuntimeMode = read(job.configuration, RUNTIME_MODE)
+    return mode.value
 
 
 def plan(job: ExecutionGraphInfo) -> dict[str, Any]:
@@ -59,7 +65,7 @@ def plan(job: ExecutionGraphInfo) -> dict[str, Any]:
 
 def _plan(job: ExecutionGraphInfo) -> dict[str, Any]:
     return {
-        "jid": job.job_id, "name": job.name, "type": "STREAMING",
+        "jid": job.job_id, "name": job.name, "type": _type(job),
         "nodes": [{
             "id": vertex.vertex_id, "parallelism": len(vertex.subtasks), "operator": "", "operator_strategy": "", "description": vertex.name,
             "inputs": [{"num": number, "id": each.producer, "ship_strategy": each.ship_strategy, "exchange": each.exchange.lower()}
@@ -74,7 +80,7 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
     return {
         "jid": job.job_id, "name": job.name,
         "execution-config": {
-            "execution-mode": shown.get("execution.runtime-mode", "STREAMING"), "restart-strategy": shown.get("restart-strategy.type", "default"),
+            "execution-mode": _type(job), "restart-strategy": shown.get("restart-strategy.type", "default"),
             "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1), "object-reuse-mode": False,
             "user-config": dict(shown),
         },

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import SubtaskInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
 
 UNKNOWN = -1  # as Flink writes a time or a number that is not there (yet)
@@ -27,9 +27,9 @@ def counts_by_state(states: Mapping[ExecutionState, int] | Iterable[ExecutionSta
     return {"total": counts.total(), **{state.name.lower(): counts[state] for state in ExecutionState}}
 
 
-def state_of(vertex: VertexInfo) -> ExecutionState:
-    """The state that stands for all subtasks of a vertex."""
-    states = {subtask.state for subtask in vertex.subtasks}
+def state_of(subtasks: Iterable[SubtaskInfo]) -> ExecutionState:
+    """The state that stands for all of them."""
+    states = {subtask.state for subtask in subtasks}
     if states == {ExecutionState.FINISHED} or not states:
         return next(iter(states), ExecutionState.CREATED)
     return next(state for state in _BY_WEIGHT if state in states)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
@@ -65,15 +64,11 @@ def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "taskmanagers": [{
-            "endpoint": endpoint, "host": endpoint, "taskmanager-id": resource_id, "status": _state(subtasks).name,
+            "endpoint": endpoint, "host": endpoint, "taskmanager-id": resource_id, "status": state_of(subtasks).name,
             **span(subtasks, job.at_ms), "metrics": counters(subtasks), "status-counts": counts_by_state(each.state for each in subtasks),
             "aggregated": {"metrics": {}, "status-duration": {}},
         } for (resource_id, endpoint), subtasks in found.items()],
     }
-
-
-def _state(subtasks: Iterable[SubtaskInfo]) -> ExecutionState:
-    return state_of(VertexInfo("", "", 0, "", (), (), tuple(subtasks)))
 
 
 def back_pressure(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
