@@ -30,6 +30,7 @@ from flinkpy.core.errors import (
     RecipientUnreachableError,
     ResourceUnavailableError,
     RpcTimeoutError,
+    TaskExecutorLostError,
     UserCodeError,
 )
 from flinkpy.core.futures import Future
@@ -67,6 +68,18 @@ class Output(Protocol):
     def attach(self, job_graph: JobGraph) -> JobGraph: ...
 
     def close(self) -> None: ...
+
+
+class Head(Protocol):
+    """Tells whether the cluster still exists, even if calls are still answered."""
+
+    def check(self, now: float) -> None:
+        """Raises ResourceUnavailableError when the cluster has been gone for a while."""
+        ...
+
+    def check_now(self) -> None:
+        """Raises ResourceUnavailableError when the cluster is gone."""
+        ...
 
 
 class Leaders(Protocol):
@@ -108,10 +121,10 @@ class ClusterClient:
     def __init__(self, dispatcher: DispatcherGateway, config: ClientConfig | None = None, clock: Clock = SYSTEM_CLOCK,
                  make_watcher: Callable[[], Watcher | None] = lambda: None,
                  prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph,
-                 make_output: Callable[[], Output] | None = None, check: Callable[[float], None] | None = None,
+                 make_output: Callable[[], Output] | None = None, head: Head | None = None,
                  leaders: Leaders | None = None) -> None:
         self._leaders = leaders
-        self._check = check  # called with the time; raises when the cluster is gone, even if calls are still answered
+        self._head = head
         self._dispatcher, self.clock, self._make_output = uninterrupted(dispatcher), clock, make_output
         self._prepare = prepare  # what this kind of session adds to a job before it is submitted
         self.config = config or ClientConfig()
@@ -203,13 +216,18 @@ class ClusterClient:
             print(f"the JobManager died, and is started again: waiting for it, {self.config.patience_s:.0f} s at most (client.timeout)",
                   file=sys.stderr, flush=True)
 
+    def explain(self, result: JobResult) -> None:
+        """Raises ResourceUnavailableError if the job failed because the cluster goes away: workers may die before their JobManager does."""
+        if self._head is not None and isinstance(result.error, TaskExecutorLostError):
+            self._head.check_now()
+
     def _answer(self, future: Future[T], timeout: float) -> T:
-        if self._check is None:
+        if self._head is None:
             return future.result(timeout)
         end = self.clock.monotonic() + timeout
         while True:
             now = self.clock.monotonic()
-            self._check(now)
+            self._head.check(now)
             try:
                 return future.result(max(0.0, min(LOOK_S, end - now)))
             except RpcTimeoutError:
@@ -295,6 +313,7 @@ class ClusterJob:
                 if self._result is not None:
                     self._close_output()
         self.end_was_told = True
+        self._client.explain(self._result)
         return _checked(self._result)
 
     def wait_until_deployed(self) -> None:

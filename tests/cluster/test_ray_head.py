@@ -11,12 +11,13 @@ from typing import cast
 
 import pytest
 
-from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.gateways import DispatcherGateway, JobResult
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.ray.head_node import GONE_AFTER_S, RECONNECT_TIMEOUT, RayHead
-from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.errors import JobExecutionError, ResourceUnavailableError, TaskExecutorLostError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import JobState
 from tests.cluster.ray_fixture import finish, ray_cluster
 from tests.cluster.test_sessions import ENDLESS
 from tests.waiting import eventually
@@ -93,9 +94,25 @@ def test_a_wait_for_an_answer_that_does_not_come_ends_when_the_head_is_gone(list
             listener.go()
             return Future()
 
-    client = ClusterClient(cast(DispatcherGateway, Silent()), ClientConfig(ask_timeout_s=50.0), check=RayHead(listener.address, "Ray is gone").check)
+    client = ClusterClient(cast(DispatcherGateway, Silent()), ClientConfig(ask_timeout_s=50.0), head=RayHead(listener.address, "Ray is gone"))
     with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
         client.job(JobId("ab12")).status()
+
+
+def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(listener: Listener) -> None:
+    """The worker died first, and the JobManager had time to tell."""
+    lost = TaskExecutorLostError("taskexecutor-1 is lost")
+
+    class Dying:
+        def request_job_result(self, job_id: JobId, wait_s: float) -> Future[JobResult]:
+            return Future.completed(JobResult(job_id, "endless", JobState.FAILED, 1, lost))
+
+    client = ClusterClient(cast(DispatcherGateway, Dying()), head=RayHead(listener.address, "Ray is gone"))
+    with pytest.raises(JobExecutionError, match="taskexecutor-1 is lost"):
+        client.job(JobId("ab12")).result()
+    listener.go()
+    with pytest.raises(ResourceUnavailableError, match="Ray is gone"):
+        client.job(JobId("ab12")).result()
 
 
 @pytest.mark.ray

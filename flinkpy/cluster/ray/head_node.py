@@ -26,6 +26,11 @@ class RayHead:
         self._look_at = 0.0
         self._refused_since: float | None = None
 
+    def check_now(self) -> None:
+        """Raises ResourceUnavailableError when the head refuses connections now: for callers with another sign that the cluster is gone."""
+        if self._refuses():
+            raise ResourceUnavailableError(self._gone)
+
     @property
     def is_gone(self) -> bool:
         """Whether the last check found the head node unreachable."""

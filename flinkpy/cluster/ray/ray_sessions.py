@@ -137,7 +137,7 @@ class RaySession(Leaders):
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         make_output = partial(make_printer, ray.util.get_node_ip_address(), configuration) if output_wanted(configuration) else None
         return ClusterClient(self.dispatcher, self._config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS),
-                             prepare=partial(prepared, configuration), make_output=make_output, check=self.ray_head.check, leaders=self)
+                             prepare=partial(prepared, configuration), make_output=make_output, head=self.ray_head, leaders=self)
 
     def close(self) -> None:
         """Closes the client's side only."""
