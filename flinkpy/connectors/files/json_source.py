@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks
+from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import mended, parse_lines, refuse_rounded_numbers, shown_schema
@@ -67,9 +67,9 @@ class JsonLinesSource(ColumnFileSource):
         import pyarrow as pa
 
         try:
-            for _, block in _blocks(FileSplit("", file, 0, None)):
+            for place, block in _blocks(FileSplit("", file, 0, None)):
                 if self._on_error == "fail":
-                    yield shown_schema(block)
+                    yield read_first(block, _ENDS.all, shown_schema, lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
                 else:
                     yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
         except (pa.ArrowException, OSError) as error:

@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.connectors.files.csv.csv_records import line_feeds_in
+from flinkpy.connectors.files.csv.csv_records import OpenRecord, line_feeds_in
 from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
 
 _WHOLE_BLOCK = 1 << 30
@@ -42,6 +42,8 @@ class CsvParser:
 
     def read(self, block: bytes) -> Any:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
+        if isinstance(block, OpenRecord) and not self._options.is_comment(block):
+            raise pa.ArrowInvalid("a quote is not closed up to the end of the file")
         if self._reading is None:
             self._reading = self._arrow_options(self._names, self._read_as, self._wanted)
         try:
@@ -89,9 +91,11 @@ class CsvParser:
         return [column[0].as_py() for column in row.columns]
 
     def mended(self, record: bytes) -> Any:
-        """A broken record as a batch of one row, with null for what is missing or not of its column's type."""
+        """A broken record as a batch of one row, with null for what is missing or not of its column's type. What is behind a quote that is
+        not closed is missing."""
+        opened = self._options.quotes.never_closed(record)
         try:
-            fields = self.texts(record)
+            fields = self.texts(record) if opened is None else self.texts(record[:opened])[:-1]
         except (pa.ArrowException, IndexError):
             fields = []
         assert self._schema is not None, "only records of a known schema are mended"
