@@ -135,8 +135,12 @@ def _parts(first: int, last: int, why: str) -> list[tuple[int, int]]:
     return [(low, high) for low, high in ((first, at), (at, at + 1), (at + 1, last)) if low < high]
 
 
-def check_on_error(on_error: OnError) -> OnError:
-    """Raises ProgramError for what is no such word."""
+def check_on_error(on_error: OnError, schema: pa.Schema | None = None) -> OnError:
+    """Raises ProgramError for what is no such word, and for nulls in a schema that has none."""
     if on_error not in ("fail", "null", "skip"):
         raise ProgramError(f'on_error= is "fail", "null" or "skip", or ErrorPolicy.divert(tag); this is {on_error!r:.80}')
+    required = [field.name for field in schema if not field.nullable] if on_error == "null" and isinstance(schema, pa.Schema) else []
+    if required:
+        raise ProgramError(f'on_error="null" gives nulls, and the schema has column {required[0]!r} with nullable=False; choose "skip" or '
+                           "ErrorPolicy.divert(tag)")
     return on_error

@@ -44,7 +44,8 @@ class JsonLinesSource(ColumnFileSource):
         if not isinstance(split_bytes, int) or split_bytes < 1:
             raise ProgramError(f"split_bytes= takes a number of bytes from 1 on, this is {split_bytes!r:.80}")
         self._split_bytes, self._infer_all, self._ignores_extra = split_bytes, infer_all, ignore_extra_fields
-        self._on_error = check_on_error(on_error)
+        self._on_error = check_on_error(on_error, schema)
+        _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _shown_schema(self) -> pa.Schema:
@@ -113,6 +114,16 @@ class JsonLinesSource(ColumnFileSource):
 
         yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read, read_mended,
                                lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
+
+
+def _refuse_maps(schema: Any) -> None:
+    import pyarrow as pa
+
+    for field in schema if isinstance(schema, pa.Schema) else ():
+        if "map<" in str(field.type):
+            raise ProgramError(f"column {field.name!r} is a {field.type}, and files of JSON lines are read without maps: declare a pa.struct of the "
+                               "keys that are wanted, with ignore_extra_fields=True; or read the lines with read_text_file() and map them with a "
+                               "JsonRowDeserializationSchema, whose Types.MAP() takes any keys")
 
 
 def _blocks(split: FileSplit) -> Iterator[tuple[int, bytes]]:

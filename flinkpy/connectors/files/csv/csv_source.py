@@ -50,7 +50,7 @@ class CsvSource(ColumnFileSource):
             names = tuple(schema.names)
         self._options = CsvOptions(delimiter, header, names, skip_rows, comment, texts(null_values, "null_values="), encoding, quote_char,
                                    newlines_in_values)
-        self._split_bytes, self._on_error = split_bytes, check_on_error(on_error)
+        self._split_bytes, self._on_error = split_bytes, check_on_error(on_error, schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:

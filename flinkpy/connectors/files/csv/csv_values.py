@@ -13,7 +13,17 @@ from pyarrow import csv
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
 from flinkpy.connectors.files.csv.csv_records import OpenRecord, line_feeds_in
-from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.formats.text_columns import (
+    as_text,
+    changed,
+    csv_table,
+    decoded,
+    in_microseconds,
+    is_of_bytes,
+    nulls_in_required,
+    refuse_rounded,
+    with_large_floats,
+)
 
 _WHOLE_BLOCK = 1 << 30
 
@@ -50,6 +60,9 @@ class CsvParser:
             read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
         except pa.ArrowInvalid as error:
             raise pa.ArrowInvalid(self._told(str(error))) from error
+        wrong = None if self._read_as is None else nulls_in_required(read.columns, [self._read_as.field(name) for name in read.schema.names])
+        if wrong is not None:
+            raise pa.ArrowInvalid(wrong)
         if not self._options.newlines_in_values:
             self._refuse_line_ends_in_quotes(block, read.num_rows)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
