@@ -91,8 +91,8 @@ class TransactionClient:
             coordinator = self._coordinator_of(transactional_id)
             error = wire.ended_txn(self._call(coordinator, Api.END_TXN, wire.end_txn(transactional_id, producer, commit=False)))
             if error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
-                raise TakenOverError(f"the Kafka transactions {transactional_id!r} of this sink were taken over: by its next attempt, if this one was given "
-                                     "up, or by another job with the same transactional id prefix, which must be different for each sink")
+                raise TakenOverError(f"the Kafka transactions {transactional_id!r} of this sink were taken over: by its next attempt, if this one "
+                                     "was given up, or by another job with the same transactional id prefix, which must be different for each sink")
             if error not in (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING):
                 self._check(error, transactional_id)
 

@@ -5,8 +5,8 @@ has happened. This number is the attempt's *turn*. It grows whatever has died, t
 week (``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
 
 In each turn there are ``IDS`` ids, ``prefix-subtask-turn-number``; after ``TURNS`` attempts they come again. An attempt aborts what is open under the
-ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. And
-it begins no transaction that nobody would abort: each time it has made a producer ready, it asks whether the subtask's own id is still its own. Either
+ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones.
+And it begins no transaction that nobody would abort: when it has made a producer ready, it asks whether the subtask's own id is still its own. Either
 that was taken over before, or the producer is there when the next attempt, which takes the own id over first, aborts. A
 broker whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
 
