@@ -22,6 +22,7 @@ from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.file_systems import StoreError, is_without_answer, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,6 +267,8 @@ class ColumnFileSource(Source[RowsSplit]):
                 yield read if self._in_files is self._schema else self._with_folders(read, split.file, item.num_rows)
         except (pa.ArrowException, OSError) as error:
             kind = type(self).__name__.removesuffix("Source")
+            if is_without_answer(error):
+                raise StoreError(f"cannot read {split.file.path} as {kind}: {told(error, split.file.store)}") from error
             raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file, str(error))}") from error
 
     def _may_match(self, file: FileInfo) -> bool:

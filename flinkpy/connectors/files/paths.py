@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import file_system, shown, split_url
+from flinkpy.core.file_systems import file_system, shown, split_url, told
 
 PathArgument = str | Path | Sequence[str | Path]
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
@@ -104,7 +104,7 @@ def _find_remote(url: str) -> list[FileInfo]:
         info = system.get_file_info(start)
         infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
     except (OSError, ValueError, NotImplementedError) as error:
-        raise ProgramError(f"cannot look at {shown(store)}{within}: {error}") from error
+        raise ProgramError(f"cannot look at {shown(store)}{within}: {told(error, store)}") from error
     wanted = re.compile(re.escape(root) + _pattern(within.rstrip("/")) + r"(?:/.*)?", re.DOTALL)
     files = [one for one in infos if one.type is fs.FileType.File and not _is_hidden(one.path[len(start):], within[len(fixed):])]
     found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]

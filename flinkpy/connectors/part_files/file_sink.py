@@ -98,7 +98,7 @@ class FileSink(Sink):
         return self._writer_of(context, names, state)
 
     def create_committer(self, context: OperatorContext) -> Committer:
-        return PartCommitter(self._storage)
+        return PartCommitter(self._storage, self._path if takes_checkpoints(context.configuration) else None)
 
     @property
     def _storage(self) -> PartStorage:
