@@ -63,3 +63,12 @@ def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:
                 raise bad_request(f"{name} is a {kind.__name__}, this is {value!r:.80}")
             return value
     return None
+
+
+def number_of(request: Request, name: str, default: int) -> int:
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    if not value.isdigit() or int(value) < 1:
+        raise bad_request(f"{name} is a whole number from 1 on, this is {value!r:.80}")
+    return int(value)
