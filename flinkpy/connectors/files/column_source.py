@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.partition_folders import PartitionFolders
-from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, find_files
+from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, at_home, find_files
 from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.connectors.files.watched_files import FileWatcher, files_by_now
@@ -130,7 +130,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
         if schema is not None and not isinstance(schema, pa.Schema):
             raise ProgramError(f'schema= takes a pyarrow schema, such as pa.schema([("n", pa.int64())]); this is {schema!r:.80}')
-        self._paths, self._wanted, self._watch_interval_ms = paths, columns, watch_interval_ms
+        self._paths, self._wanted, self._watch_interval_ms = at_home(paths), columns, watch_interval_ms
         try:
             self._files = find_files(paths)
         except NoFilesError as error:

@@ -54,12 +54,19 @@ def find_files(paths: PathArgument) -> list[FileInfo]:
     for path in given:
         if not isinstance(path, (str, Path)):
             raise ProgramError(f"a path is text or a Path, this is {path!r:.80}")
-    return [info for path in given for info in _find(str(path))]
+    return [info for path in given for info in _find(os.path.expanduser(path))]
 
 
 def local_path(path: str) -> str:
-    """The path in a ``file://`` URI; any other path unchanged."""
-    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else path
+    """The path in a ``file://`` URI; ``~`` is the folder of this user; any other path unchanged."""
+    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else os.path.expanduser(path)
+
+
+def at_home(paths: PathArgument) -> PathArgument:
+    """The paths with the folder of this user in place of ``~``, for a process that is another user's."""
+    if isinstance(paths, (str, Path)):
+        return os.path.expanduser(paths)
+    return [os.path.expanduser(path) if isinstance(path, (str, Path)) else path for path in paths] if isinstance(paths, Iterable) else paths
 
 
 def _find(path: str) -> list[FileInfo]:

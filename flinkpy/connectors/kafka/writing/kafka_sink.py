@@ -60,6 +60,9 @@ class KafkaSinkBase(Sink):
             return None
         return f"the transactional id prefix {options.transactional_id_prefix!r} at {self._settings['bootstrap.servers']}"
 
+    def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
+        self._options.schema.check_form(is_columnar)
+
     def create_committer(self, context: OperatorContext) -> Committer | None:
         if not self._options.is_exactly_once:
             return None
