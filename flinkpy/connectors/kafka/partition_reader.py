@@ -191,7 +191,7 @@ class KafkaReader(SourceReader[KafkaSplit]):
         offsets = self._to_commit.get(checkpoint_id)
         self._to_commit = {number: later for number, later in self._to_commit.items() if number > checkpoint_id}
         if offsets:
-            self._ended = {partition: offset for partition, offset in self._ended.items() if partition not in offsets}
+            self._ended = {partition: end for partition, end in self._ended.items() if offsets.get(partition) != end}
             self._intake.commit(offsets)
 
     def close(self) -> None:
