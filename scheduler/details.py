@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution
 
@@ -23,7 +24,7 @@ class VertexSummary:
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """One current attempt."""
+    """One attempt."""
 
     attempt_id: ExecutionAttemptId
     name: str
@@ -41,6 +42,8 @@ class FailureRecord:
     subtask: str  # empty: the failure came from outside the tasks
     error: BaseException
     restarted: bool
+    attempt_id: ExecutionAttemptId | None = None
+    location: TaskManagerLocation | None = None  # where the attempt ran
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,16 @@ class SchedulerDetails:
     slots_requested: int
     failures: tuple[FailureRecord, ...] = ()
     checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
+
+
+@dataclass(frozen=True)
+class SchedulerReport:
+    """All there is to tell of the job. ``attempts``: of every subtask, by vertex in topological order, the current attempt and behind it the latest
+    that ended before, the newest first."""
+
+    details: SchedulerDetails
+    attempts: tuple[tuple[ExecutionSummary, ...], ...]
+    checkpoints: CheckpointsReport = field(default_factory=CheckpointsReport)
 
 
 def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:

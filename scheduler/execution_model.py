@@ -58,13 +58,14 @@ class Execution:
 class ExecutionVertex:
     """One subtask, and its current attempt."""
 
-    __slots__ = ("execution", "failover", "index", "job_vertex", "region")
+    __slots__ = ("earlier", "execution", "failover", "index", "job_vertex", "region")
 
     region: PipelinedRegion
 
     def __init__(self, job_vertex: ExecutionJobVertex, index: int) -> None:
         self.job_vertex, self.index = job_vertex, index
         self.failover: Failover | None = None  # the failover that will restart it
+        self.earlier: tuple[Execution, ...] = ()  # attempts that ended before, the newest first
         self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt), 0.0)
 
     @property

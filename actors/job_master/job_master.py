@@ -179,7 +179,7 @@ class JobMaster(FencedRpcEndpoint):
         self.status.record_state(state, error, now_ms)
         self.status.record_end(now_ms)
         self.on_stop()
-        ended = self.status.archived(self.scheduler.details(), self.scheduler.executions())
+        ended = self.status.archived(self.scheduler.report())
         self._on_terminal(ended.result, ended.details)
 
     # -- the scheduler's commands ------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class JobMaster(FencedRpcEndpoint):
     def request_execution_graph(self) -> ExecutionGraphInfo:
         """Counters are as in ``request_details``."""
         self._executors.request_metrics()
-        return self.status.graph_info(self.scheduler.details(), self.scheduler.executions())
+        return self.status.graph_info(self.scheduler.report())
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""
