@@ -7,16 +7,34 @@ from typing import Any
 
 from starlette.requests import Request
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
+from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.inspector_calls import InspectorCalls
 
 
 def calls_of(request: Request) -> DispatcherCalls:
     calls: DispatcherCalls = request.app.state.calls
     return calls
+
+
+def inspectors_of(request: Request) -> InspectorCalls:
+    inspectors: InspectorCalls | None = request.app.state.inspectors
+    if inspectors is None:
+        raise not_found("there are no processes to look into here")
+    return inspectors
+
+
+async def task_executor_of(request: Request) -> TaskExecutorInfo:
+    """The TaskExecutor that the path names."""
+    wanted = request.path_params["taskmanagerid"]
+    for found in await inspectors_of(request).task_executors():
+        if found.resource_id == wanted:
+            return found
+    raise not_found(f"there is no TaskExecutor {wanted!r:.80} (any more)")
 
 
 def job_id_of(request: Request) -> JobId:
@@ -38,6 +56,16 @@ async def vertex_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo]:
         if vertex.vertex_id == vertex_id:
             return job, vertex
     raise not_found(f"job {job.job_id} has no vertex {vertex_id}")
+
+
+async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, SubtaskInfo]:
+    """The job, and the subtask that the path names."""
+    job, vertex = await vertex_of(request)
+    index = request.path_params["subtaskindex"]
+    for subtask in vertex.subtasks:
+        if subtask.index == index:
+            return job, subtask
+    raise not_found(f"vertex {vertex.vertex_id} has no subtask {index}: they are counted from 0")
 
 
 async def body_of(request: Request) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 @dataclass(frozen=True)
 class StatsSummary:
-    """The least, the greatest and the mean of some numbers, and their ``QUANTILES``, which are NaN if there are none."""
+    """The least, the greatest and the mean of some numbers, and their ``QUANTILES``; all 0 if there are none."""
 
     least: int = 0
     greatest: int = 0
     mean: int = 0
-    quantiles: tuple[float, ...] = (math.nan,) * len(QUANTILES)
+    quantiles: tuple[float, ...] = (0.0,) * len(QUANTILES)
 
     @staticmethod
     def of(numbers: Iterable[int]) -> StatsSummary:

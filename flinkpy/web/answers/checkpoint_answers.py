@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.lifecycles import CheckpointState
-from flinkpy.core.options.checkpointing import CheckpointSettings
+from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_STORAGE, CheckpointRetention, CheckpointSettings
+from flinkpy.core.options.schema import read
+from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
     CheckpointsReport,
@@ -25,6 +26,7 @@ STATUSES = {
     CheckpointState.ABORTED: "FAILED",
 }
 QUANTILES = ("p50", "p90", "p95", "p99", "p999")
+_BACKENDS = {StateBackendKind.HASHMAP: "HashMapStateBackend", StateBackendKind.ROCKSDB: "EmbeddedRocksDBStateBackend"}  # Flink's names
 
 
 def statistics(known: CheckpointsReport) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def vertex_details(checkpoint: CheckpointStatistics, vertex: VertexStatistics) -
             },
             "start_delay": spread(lambda each: each.metrics.start_delay_ms),
         },
-        "subtasks": [_subtask(checkpoint, known[index]) if index in known else {"index": index, "status": "pending_or_failed"}
+        "subtasks": [_subtask(checkpoint, known[index]) if index in known else {"className": "pending", "index": index, "status": "pending_or_failed"}
                      for index in vertex.subtasks],
     }
 
@@ -130,7 +132,7 @@ def vertex_details(checkpoint: CheckpointStatistics, vertex: VertexStatistics) -
 def _subtask(checkpoint: CheckpointStatistics, subtask: SubtaskStatistics) -> dict[str, Any]:
     metrics: CheckpointMetrics = subtask.metrics
     return {
-        "index": subtask.index, "status": "completed", "ack_timestamp": subtask.acknowledged_ms,
+        "className": "completed", "index": subtask.index, "status": "completed", "ack_timestamp": subtask.acknowledged_ms,
         "end_to_end_duration": _since(checkpoint, subtask.acknowledged_ms), "checkpointed_size": subtask.written, "state_size": subtask.state_size,
         "checkpoint": {"sync": metrics.sync_ms, "async": metrics.async_ms},
         "alignment": {"buffered": 0, "processed": 0, "persisted": metrics.in_flight, "duration": metrics.alignment_ms},
@@ -148,19 +150,25 @@ def _or_unknown(at_ms: int | None) -> int:
 
 def _summary(summary: StatsSummary | None) -> dict[str, Any]:
     """None: it is not measured, and Flink's number for that is 0."""
-    summary = summary or StatsSummary.of([0])
-    return {"min": summary.least, "max": summary.greatest, "avg": summary.mean, **dict(zip(QUANTILES, _written(summary.quantiles)))}
+    summary = summary or StatsSummary()
+    return {"min": summary.least, "max": summary.greatest, "avg": summary.mean, **dict(zip(QUANTILES, summary.quantiles))}
 
 
-def _written(numbers: Iterable[float]) -> list[float | str]:
-    """JSON knows no NaN; Flink writes it as a text."""
-    return ["NaN" if math.isnan(number) else number for number in numbers]
-
-
-def config(settings: CheckpointSettings) -> dict[str, Any]:
+def config(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """How a job with this configuration takes checkpoints. There is no changelog here."""
+    settings = CheckpointSettings.of(configuration)
+    in_files = (read(configuration, CHECKPOINT_STORAGE) or "").lower() == "filesystem" or read(configuration, CHECKPOINT_DIRECTORY) is not None
     return {
         "mode": settings.mode.value.lower(), "interval": -1 if settings.interval_s is None else round(settings.interval_s * 1000),
         "timeout": round(settings.timeout_s * 1000), "min_pause": round(settings.min_pause_s * 1000), "max_concurrent": settings.max_concurrent,
         "tolerable_failed_checkpoints": settings.tolerable_failures, "unaligned_checkpoints": settings.alignment_timeout_ms is not None,
         "aligned_checkpoint_timeout": settings.alignment_timeout_ms or 0,
+        "externalization": {
+            "enabled": settings.retention is not CheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS,
+            "delete_on_cancellation": settings.retention is not CheckpointRetention.RETAIN_ON_CANCELLATION,
+        },
+        "state_backend": _BACKENDS[read(configuration, STATE_BACKEND)],
+        "checkpoint_storage": "FileSystemCheckpointStorage" if in_files else "JobManagerCheckpointStorage",
+        "checkpoints_after_tasks_finish": True, "state_changelog_enabled": False,
+        "changelog_periodic_materialization_interval": UNKNOWN,
     }

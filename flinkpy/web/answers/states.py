@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
+from flinkpy.graph.deployment import TaskManagerLocation
 
 UNKNOWN = -1  # as Flink writes a time or a number that is not there (yet)
 
@@ -52,6 +53,26 @@ def span(subtasks: Iterable[SubtaskInfo], at_ms: int) -> dict[str, int]:
     return {"start-time": start, "end-time": end, "duration": (at_ms if end == UNKNOWN else end) - start}
 
 
+def statistics_of(values: Sequence[float]) -> dict[str, int]:
+    """Of numbers, in whole numbers; all 0 without any.
+
+    >>> statistics_of([1, 2, 3, 10])["median"]
+    2
+    """
+    ordered = sorted(values) or [0]
+
+    def quantile(share: float) -> int:
+        place = share * (len(ordered) + 1) - 1
+        low = min(max(int(place), 0), len(ordered) - 1)
+        high = min(low + 1, len(ordered) - 1)
+        return int(ordered[low] + min(max(place - low, 0.0), 1.0) * (ordered[high] - ordered[low]))
+
+    return {
+        "min": int(ordered[0]), "max": int(ordered[-1]), "avg": int(sum(ordered) / len(ordered)), "sum": int(sum(ordered)),
+        "median": quantile(0.5), "p25": quantile(0.25), "p75": quantile(0.75), "p95": quantile(0.95),
+    }
+
+
 def counters(subtasks: Iterable[SubtaskInfo]) -> dict[str, Any]:
     """What they have read, written and done since they began. Bytes are not counted."""
     subtasks = list(subtasks)
@@ -62,3 +83,12 @@ def counters(subtasks: Iterable[SubtaskInfo]) -> dict[str, Any]:
         "accumulated-backpressured-time": sum(each.back_pressured_ms for each in subtasks),
         "accumulated-idle-time": sum(each.idle_ms for each in subtasks), "accumulated-busy-time": float(sum(each.busy_ms for each in subtasks)),
     }
+
+
+def endpoint_of(where: TaskManagerLocation | None) -> str:
+    """Host and port of a TaskExecutor."""
+    return "(unassigned)" if where is None else f"{where.host or 'localhost'}:{where.data_port}"
+
+
+def task_manager_of(where: TaskManagerLocation | None) -> str:
+    return "(unassigned)" if where is None else where.resource_id

@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
-from flinkpy.web.answers.states import counters, counts_by_state, span, state_of, times
+from flinkpy.web.answers.states import (
+    UNKNOWN,
+    counters,
+    counts_by_state,
+    endpoint_of,
+    span,
+    state_of,
+    statistics_of,
+    task_manager_of,
+    times,
+)
 
 OK_BELOW, HIGH_ABOVE = 0.1, 0.5  # shares of time in back-pressure, as Flink's levels
+_TIMED = tuple(state.name for state in (
+    ExecutionState.CREATED, ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING))
 
 
 def details(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "name": vertex.name, "parallelism": len(vertex.subtasks), "maxParallelism": vertex.max_parallelism, "now": job.at_ms,
-        "subtasks": [_subtask(subtask, job.at_ms) for subtask in vertex.subtasks],
-        "aggregated": {"metrics": {}, "status-duration": {}},
+        "subtasks": [attempt(subtask, job.at_ms) for subtask in vertex.subtasks],
+        "aggregated": _aggregated(vertex.subtasks, job.at_ms),
     }
 
 
-def _subtask(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
+def _aggregated(subtasks: Sequence[SubtaskInfo], at_ms: int) -> dict[str, Any]:
+    """Statistics over the subtasks: of their counters, and of how long they were in the states in which they begin and run."""
+    metrics, durations = [counters([each]) for each in subtasks], [_durations(each, at_ms) for each in subtasks]
+    return {
+        "metrics": {name: statistics_of([each[name] for each in metrics]) for name in counters([]) if not name.endswith("-complete")},
+        "status-duration": {state: statistics_of([each[state] for each in durations if each[state] != UNKNOWN]) for state in _TIMED},
+    }
+
+
+def attempt(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
+    """One attempt of a subtask: the current one, or one that has ended before it."""
     times_of = span([subtask], at_ms)
     return {
-        "subtask": subtask.index, "status": subtask.state.name, "attempt": subtask.attempt, "endpoint": _endpoint(subtask),
-        **times_of, "start_time": times_of["start-time"], "metrics": counters([subtask]), "taskmanager-id": _task_manager(subtask),
+        "subtask": subtask.index, "status": subtask.state.name, "attempt": subtask.attempt, "endpoint": endpoint_of(subtask.location),
+        **times_of, "start_time": times_of["start-time"], "metrics": counters([subtask]), "taskmanager-id": task_manager_of(subtask.location),
         "status-duration": _durations(subtask, at_ms), "other-concurrent-attempts": [],
     }
 
 
 def _durations(subtask: SubtaskInfo, at_ms: int) -> dict[str, int]:
-    """How long it was in each state that it has passed, and is in."""
+    """How long it was in each state that it has passed, and is in; -1 for those in which it begins and runs, if it has not been there."""
     entered = sorted(subtask.entered_ms.items(), key=lambda each: each[1])
     until = [at for _, at in entered[1:]] + [entered[-1][1] if EXECUTION.is_terminal(subtask.state) else at_ms]
-    return {state.name: end - start for (state, start), end in zip(entered, until)}
-
-
-def _endpoint(subtask: SubtaskInfo) -> str:
-    where = subtask.location
-    if where is None:
-        return "(unassigned)"
-    return f"{where.host or 'localhost'}:{where.data_port}"
-
-
-def _task_manager(subtask: SubtaskInfo) -> str:
-    return "(unassigned)" if subtask.location is None else subtask.location.resource_id
+    return {**dict.fromkeys(_TIMED, UNKNOWN), **{state.name: end - start for (state, start), end in zip(entered, until)}}
 
 
 def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "subtasks": [{
-            "subtask": each.index, "endpoint": _endpoint(each), "host": _endpoint(each), "duration": span([each], job.at_ms)["duration"],
+            "subtask": each.index, "endpoint": endpoint_of(each.location), "duration": span([each], job.at_ms)["duration"],
             "timestamps": times(ExecutionState, each.entered_ms),
         } for each in vertex.subtasks],
     }
@@ -60,13 +72,13 @@ def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     """The subtasks of each TaskExecutor together."""
     found: dict[tuple[str, str], list[SubtaskInfo]] = {}
     for subtask in vertex.subtasks:
-        found.setdefault((_task_manager(subtask), _endpoint(subtask)), []).append(subtask)
+        found.setdefault((task_manager_of(subtask.location), endpoint_of(subtask.location)), []).append(subtask)
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "taskmanagers": [{
-            "endpoint": endpoint, "host": endpoint, "taskmanager-id": resource_id, "status": state_of(subtasks).name,
+            "endpoint": endpoint, "taskmanager-id": resource_id, "status": state_of(subtasks).name,
             **span(subtasks, job.at_ms), "metrics": counters(subtasks), "status-counts": counts_by_state(each.state for each in subtasks),
-            "aggregated": {"metrics": {}, "status-duration": {}},
+            "aggregated": _aggregated(subtasks, job.at_ms),
         } for (resource_id, endpoint), subtasks in found.items()],
     }
 
@@ -91,3 +103,8 @@ def _pressure(subtask: SubtaskInfo) -> dict[str, Any]:
 
 def _level(ratio: float) -> str:
     return "ok" if ratio <= OK_BELOW else "low" if ratio <= HIGH_ABOVE else "high"
+
+
+def resource_requirements(job: ExecutionGraphInfo) -> dict[str, Any]:
+    """How many subtasks each vertex may have: as many as it has."""
+    return {vertex.vertex_id: {"parallelism": {"lowerBound": len(vertex.subtasks), "upperBound": len(vertex.subtasks)}} for vertex in job.vertices}
