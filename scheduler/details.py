@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
-from flinkpy.scheduler.checkpointing.checkpoint_statistics import CheckpointsReport
+from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution
 

@@ -10,7 +10,7 @@ from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.job_store import Inheritance
+from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
@@ -22,6 +22,8 @@ from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 if TYPE_CHECKING:
     from flinkpy.web.rest_server import RestServer
@@ -49,7 +51,8 @@ class JobManager:
         self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
                                                 election=self.managing, previous_workers=previous_workers)
         self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=on_shut_down,
-                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability))
+                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability),
+                                     archive=_archive_to(config.archive_folder))
 
     def start(self) -> None:
         self.resource_manager.start()
@@ -78,6 +81,19 @@ class JobManager:
         store = None if self._inheritance is None else self._inheritance.store
         return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
                          rpc_config=self._config.rpc, store=store, generation=generation)
+
+
+def _archive_to(folder: str | None) -> Callable[[ArchivedJob], None] | None:
+    if folder is None:
+        return None
+    location = absolute(folder)
+
+    def archive_job(job: ArchivedJob) -> None:
+        from flinkpy.web.history.archiving import archive  # it loads the web server
+
+        archive(file_store_of(location), location, job)
+
+    return archive_job
 
 
 def _rest_server(config: RestConfig, clock: Clock) -> RestServer | None:

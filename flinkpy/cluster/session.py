@@ -13,10 +13,14 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.history import ARCHIVE_FOLDER
 from flinkpy.core.options.rest import RestConfig
-from flinkpy.core.options.schema import SCHEMA
+from flinkpy.core.options.schema import SCHEMA, read
 
-_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.")
+_OF_SESSION = (
+    "taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.",
+    "jobmanager.archive.",
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +30,12 @@ class SessionConfig:
     rpc: RpcConfig
     slots: SlotConfig
     rest: RestConfig = field(default_factory=RestConfig)
+    archive_folder: str | None = None
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values))
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values),
+                             read(values, ARCHIVE_FOLDER))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:

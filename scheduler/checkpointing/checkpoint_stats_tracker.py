@@ -11,7 +11,7 @@ from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
 from flinkpy.graph.job_graph import JobGraph
-from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
+from flinkpy.scheduler.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
     RestoredCheckpoint,
@@ -19,7 +19,7 @@ from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
     VertexStatistics,
 )
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
-from flinkpy.scheduler.checkpointing.stats_summary import RunningStats
+from flinkpy.scheduler.stats_summary import RunningStats
 
 SUMMARIZED = ("state_size", "written", "in_flight", "duration_ms")
 

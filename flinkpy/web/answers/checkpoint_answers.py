@@ -11,14 +11,14 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
-from flinkpy.scheduler.checkpointing.checkpoint_statistics import (
+from flinkpy.scheduler.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
     RestoredCheckpoint,
     SubtaskStatistics,
     VertexStatistics,
 )
-from flinkpy.scheduler.checkpointing.stats_summary import StatsSummary
+from flinkpy.scheduler.stats_summary import StatsSummary
 from flinkpy.web.answers.states import UNKNOWN
 
 STATUSES = {

@@ -9,7 +9,7 @@ from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
-from flinkpy.scheduler.checkpointing.stats_summary import StatsSummary
+from flinkpy.scheduler.stats_summary import StatsSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +116,9 @@ class CheckpointsReport:
 
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
         """The checkpoint with that number, if it is still known."""
+        return next((each for each in self.known() if each.checkpoint_id == checkpoint_id), None)
+
+    def known(self) -> list[CheckpointStatistics]:
+        """Each of which there are details."""
         known = (*self.history, self.latest_completed, self.latest_savepoint, self.latest_failed)
-        return next((each for each in known if each is not None and each.checkpoint_id == checkpoint_id), None)
+        return list({each.checkpoint_id: each for each in reversed(known) if each is not None}.values())
