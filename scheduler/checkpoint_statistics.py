@@ -9,7 +9,7 @@ from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
-from flinkpy.scheduler.stats_summary import StatsSummary
+from flinkpy.metrics.stats_summary import StatsSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.metrics.stats_summary import RunningStats
 from flinkpy.scheduler.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
@@ -19,7 +20,6 @@ from flinkpy.scheduler.checkpoint_statistics import (
     VertexStatistics,
 )
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
-from flinkpy.scheduler.stats_summary import RunningStats
 
 SUMMARIZED = ("state_size", "written", "in_flight", "duration_ms")
 

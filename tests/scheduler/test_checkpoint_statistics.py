@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from flinkpy.core.lifecycles import CheckpointState
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
+from flinkpy.metrics.stats_summary import RunningStats, StatsSummary
 from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.protocol import CheckpointAcknowledged, CheckpointDeclined
-from flinkpy.scheduler.stats_summary import RunningStats, StatsSummary
 from tests.scheduler.environment import World
 from tests.scheduler.jobs import pipeline
 from tests.scheduler.test_checkpoints import DUE, acknowledge, restart, running, settings

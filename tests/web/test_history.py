@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from flinkpy.cli.history import archived_overviews
-from flinkpy.cli.job_report import job_report
+from flinkpy.cli.archived_jobs import archived_overviews
+from flinkpy.cli.shown_job import job_report
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import connect
 from flinkpy.connectors.discarding_sink import DiscardingSink

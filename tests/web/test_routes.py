@@ -139,7 +139,14 @@ def test_a_savepoint_is_asked_for_and_found_under_its_id(rest: Rest, waiting_job
 def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
     asked = rest.ask(f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False})
     eventually(lambda: rest.get(f"/jobs/{waiting_job}/status") == {"status": "FINISHED"})
-    assert Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]).is_dir()
+    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    assert location.is_dir()
+    for is_over in (False, True):  # a savepoint is deleted once
+        asked = rest.ask("/savepoint-disposal", "POST", {"savepoint-path": str(location)})
+        assert asked.status == 200
+        done = outcome(rest, f"/savepoint-disposal/{asked.json['request-id']}")
+        assert ("failure-cause" in done) is is_over
+        assert not location.exists()
 
 
 def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
@@ -217,6 +224,10 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/savepoints", "POST", {"target-directory": 3}, 400, "target-directory is a str, this is 3"),
     ("/jobs/JOB/savepoints", "POST", {"formatType": "ZIP"}, 400, "formatType is NATIVE or CANONICAL"),
     ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
+    ("/savepoint-disposal", "POST", {}, 400, "savepoint-path names"), ("/savepoint-disposal/7", "GET", None, 404, "nobody has asked"),
+    ("/jobs/JOB/resource-requirements", "PUT", {}, 501, "the parallelism of a running job cannot be changed"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/9", "GET", None, 404, "has no subtask 9"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
     ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
     ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
     ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
@@ -224,7 +235,7 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
 def test_what_cannot_be_answered_is_told_in_flinks_form(
     rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,
 ) -> None:
-    answer = rest.ask(path.replace("JOB", job), method, body)
+    answer = rest.ask(path.replace("VERTEX", vertices(rest, job)[0]).replace("JOB", job), method, body)
     assert answer.status == status
     [message] = answer.json["errors"]
     assert says in message

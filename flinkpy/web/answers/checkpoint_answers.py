@@ -11,6 +11,7 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.checkpoint_messages import CheckpointMetrics
+from flinkpy.metrics.stats_summary import StatsSummary
 from flinkpy.scheduler.checkpoint_statistics import (
     CheckpointsReport,
     CheckpointStatistics,
@@ -18,7 +19,6 @@ from flinkpy.scheduler.checkpoint_statistics import (
     SubtaskStatistics,
     VertexStatistics,
 )
-from flinkpy.scheduler.stats_summary import StatsSummary
 from flinkpy.web.answers.states import UNKNOWN
 
 STATUSES = {
