@@ -71,13 +71,13 @@ class Scheduler:
         self.job = JobLifecycle(job_graph.name, self._commands)
         strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
         completed = CompletedCheckpointStore(config.checkpoints, self._commands)
-        self._statistics = CheckpointStatsTracker(job_graph, config.checkpoints.history)
-        self._states = StateAssignment(self.graph, completed, self._statistics)
+        self.statistics = CheckpointStatsTracker(job_graph, config.checkpoints.history)
+        self._states = StateAssignment(self.graph, completed, self.statistics)
         self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands)
         self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._states, self._commands)
         self.checkpoints = CheckpointCoordinator(
             config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands,
-            self._statistics, config.generation)
+            self.statistics, config.generation)
         self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
                                and all(len(region.vertices) == 1 for region in self.regions))
         self._now = 0.0
@@ -123,7 +123,7 @@ class Scheduler:
         """All there is to tell of the job."""
         kept = [checkpoint.checkpoint_id for checkpoint in self.checkpoints.completed.own]
         attempts = tuple(tuple(map(execution_summary, (vertex.execution, *vertex.earlier))) for vertex in self.graph.vertices)
-        return SchedulerReport(self.details(), attempts, self._statistics.report(kept))
+        return SchedulerReport(self.details(), attempts, self.statistics.report(kept))
 
     def location_of(self, attempt_id: ExecutionAttemptId) -> TaskManagerLocation | None:
         """Where the attempt runs; None when it is not current, or not deployed, or ended."""

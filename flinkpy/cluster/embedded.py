@@ -134,6 +134,7 @@ class EmbeddedCluster:
     def stop(self) -> None:
         """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""
         self.job_manager.stop_rest()
+        self.job_manager.stop_webhook()
         self.service.stop().result(STOP_TIMEOUT_S)
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -33,6 +33,7 @@ class CheckpointStatsTracker:
         self._zero_ms = 0.0  # the time of day when ``now`` was 0
         self._under_way: dict[int, _CheckpointUnderWay] = {}
         self._history: OrderedDict[int, CheckpointStatistics] = OrderedDict()  # of those that have ended, oldest first
+        self._ended: deque[CheckpointStatistics] = deque(maxlen=kept)  # that nobody has taken yet
         self._report = CheckpointsReport()
         self._spread = {name: RunningStats() for name in SUMMARIZED}
 
@@ -84,8 +85,15 @@ class CheckpointStatsTracker:
     def _end(self, checkpoint_id: int, state: CheckpointState, now: float, *, location: str | None = None, failure: str = "") -> CheckpointStatistics:
         ended = replace(self._under_way.pop(checkpoint_id).statistics(), state=state, ended_ms=self.time_ms(now), location=location, failure=failure)
         self._history[checkpoint_id] = ended
+        self._ended.append(ended)
         while len(self._history) > self._kept:
             self._history.popitem(last=False)
+        return ended
+
+    def take_ended(self) -> list[CheckpointStatistics]:
+        """Those that have ended since the last call; the latest few, if there were many."""
+        ended = list(self._ended)
+        self._ended.clear()
         return ended
 
     # -- what is told ------------------------------------------------------------------------------------------------------------
