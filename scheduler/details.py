@@ -30,7 +30,7 @@ class ExecutionSummary:
     name: str
     state: ExecutionState
     location: TaskManagerLocation | None
-    error: BaseException | None
+    failure: str  # why it has failed, in words
     entered: dict[ExecutionState, float]  # monotonic seconds at which it entered each state that it has been in
 
 
@@ -94,5 +94,7 @@ def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
 
 
 def execution_summary(execution: Execution) -> ExecutionSummary:
+    error = execution.error
+    failure = execution.failure if error is None else f"{type(error).__name__}: {error}"
     return ExecutionSummary(
-        execution.attempt_id, str(execution.vertex), execution.state, execution.location, execution.error, dict(execution.entered))
+        execution.attempt_id, str(execution.vertex), execution.state, execution.location, failure, dict(execution.entered))

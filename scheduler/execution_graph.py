@@ -91,6 +91,8 @@ class ExecutionGraph:
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[old.state] -= 1
             counts[ExecutionState.CREATED] += 1
+        if old.error is not None:
+            old.failure, old.error = f"{type(old.error).__name__}: {old.error}", None
         vertex.earlier = (old, *vertex.earlier)[:self._attempts_kept]
         vertex.execution = Execution(vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now)
         self.touched.add(vertex)

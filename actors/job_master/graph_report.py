@@ -54,13 +54,13 @@ def _subtask(attempts: Sequence[ExecutionSummary], known: SubtaskMetrics, began_
 
 
 def _attempt(execution: ExecutionSummary, counted: TaskMetrics | None, began_ms: int) -> SubtaskInfo:
-    attempt_id, error = execution.attempt_id, execution.error
+    attempt_id = execution.attempt_id
     counted = counted or TaskMetrics(attempt_id)  # nothing was reported of it yet
     entered_ms = {state: began_ms + round(at * 1000) for state, at in execution.entered.items()}
     return SubtaskInfo(
         attempt_id.subtask_index, attempt_id.attempt, execution.state, entered_ms, execution.location,
         counted.records_in, counted.records_out, counted.busy_ms, counted.back_pressured_ms, counted.idle_ms,
-        failure="" if error is None else f"{type(error).__name__}: {error}")
+        failure=execution.failure)
 
 
 def _failure(failure: FailureRecord, began_ms: int) -> FailureInfo:
