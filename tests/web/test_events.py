@@ -6,8 +6,11 @@ import http.server
 import json
 import logging
 import queue
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +101,20 @@ def test_a_jobs_states_and_those_of_its_tasks_are_logged_with_the_event(caplog: 
     assert [each["timestamp"] for each in events] == sorted(each["timestamp"] for each in events)
     record = next(record for record in caplog.records if hasattr(record, "event"))
     assert json.loads(JsonFormatter().format(record))["event"] == events[0]
+
+
+def test_on_request_the_log_is_lines_of_json(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(
+        "from flinkpy.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1]).print()\n"
+        "env.execute('one')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "flinkpy", "run", "-t", "embedded", "-D", "log.format=json", "-D", "client.progress=false", str(program)],
+        capture_output=True, text=True, check=True)
+    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [each["event"]["state"] for each in told if each["logger"] == "flinkpy.events"] == ["CREATED", "RUNNING", "FINISHED"]
 
 
 class Receiver:
