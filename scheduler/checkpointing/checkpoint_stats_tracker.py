@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ class CheckpointStatsTracker:
         self._vertices, self._kept = [vertex.id for vertex in job_graph.vertices], kept
         self._zero_ms = 0.0  # the time of day when ``now`` was 0
         self._under_way: dict[int, _CheckpointUnderWay] = {}
-        self._history: OrderedDict[int, CheckpointStatistics] = OrderedDict()  # of those that have ended, oldest first
+        self._history: deque[CheckpointStatistics] = deque(maxlen=kept)  # that have ended, oldest first
         self._ended: deque[CheckpointStatistics] = deque(maxlen=kept)  # that nobody has taken yet
         self._report = CheckpointsReport()
         self._spread = {name: RunningStats() for name in SUMMARIZED}
@@ -84,10 +84,8 @@ class CheckpointStatsTracker:
 
     def _end(self, checkpoint_id: int, state: CheckpointState, now: float, *, location: str | None = None, failure: str = "") -> CheckpointStatistics:
         ended = replace(self._under_way.pop(checkpoint_id).statistics(), state=state, ended_ms=self.time_ms(now), location=location, failure=failure)
-        self._history[checkpoint_id] = ended
+        self._history.append(ended)
         self._ended.append(ended)
-        while len(self._history) > self._kept:
-            self._history.popitem(last=False)
         return ended
 
     def take_ended(self) -> list[CheckpointStatistics]:
@@ -105,8 +103,8 @@ class CheckpointStatsTracker:
             was_its_own = checkpoint.state is CheckpointState.COMPLETED and not checkpoint.options.snapshot_type.is_savepoint
             return replace(checkpoint, is_discarded=True) if was_its_own and checkpoint.checkpoint_id not in kept else checkpoint
 
-        known = {**self._history, **{number: each.statistics() for number, each in self._under_way.items()}}
-        newest = [as_now(known[number]) for number in sorted(known, reverse=True)[:self._kept]]
+        known = [*self._history, *(each.statistics() for each in self._under_way.values())]
+        newest = [as_now(each) for each in sorted(known, key=lambda each: each.checkpoint_id, reverse=True)[:self._kept]]
         latest = self._report.latest_completed
         return replace(
             self._report, in_progress=len(self._under_way), history=tuple(newest), latest_completed=None if latest is None else as_now(latest),

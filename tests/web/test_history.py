@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from flinkpy.actors.gateways import JobResult
+from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.cli.archived_jobs import archived_overviews
 from flinkpy.cli.shown_job import job_report
 from flinkpy.cluster.embedded import stop_embedded
@@ -23,6 +25,7 @@ from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.history.archive_files import read_archive, write_archive
 from flinkpy.web.history.archives import Archives
+from flinkpy.web.history.archiving import archive
 from flinkpy.web.history.history_server import history_server
 from tests.ports import free_port
 from tests.web.rest import Rest
@@ -117,12 +120,26 @@ def test_archived_jobs_are_listed_when_their_cluster_is_gone(folder: Path) -> No
         archived_overviews({})
 
 
-def test_an_archive_that_cannot_be_written_does_not_keep_the_job_from_ending(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_written_is_told_and_does_not_keep_the_job_from_ending(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+) -> None:
     (tmp_path / "file").write_text("no folder")
     try:
-        assert divide(tmp_path / "file", [1])
+        job_id = divide(tmp_path / "file", [1])
+        assert f"({job_id}) is not archived: " in caplog.text
     finally:
         stop_embedded()
+
+
+def test_a_job_is_archived_once(folder: Path) -> None:
+    """A JobManager that takes over archives what the one before may not have archived."""
+    job_id = divide(folder, [1])
+    before = (folder / job_id).stat()
+    client = connect({"execution.target": "embedded", "jobmanager.archive.fs.dir": str(folder)})
+    details = client.ask(lambda dispatcher: dispatcher.request_job_details(JobId(job_id)))
+    archive(LocalFileStore(), str(folder), ArchivedJob(JobResult(JobId(job_id), "divides", JobState.FINISHED, 1), details))
+    assert (folder / job_id).stat() == before
+    assert [file.name for file in folder.iterdir()] == [job_id]
 
 
 def overview(number: int) -> dict[str, str]:

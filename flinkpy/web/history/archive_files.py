@@ -19,6 +19,10 @@ def write_archive(store: FileStore, folder: str, job_id: JobId, answers: Mapping
     store.write_atomically(join(folder, job_id), [data])
 
 
+def is_archived(store: FileStore, folder: str, job_id: JobId) -> bool:
+    return store.exists(join(folder, job_id))
+
+
 def read_archive(store: FileStore, folder: str, job_id: JobId) -> dict[str, str]:
     """What was written. Raises ValueError for a file that is no archive."""
     found = json.loads(store.read(join(folder, job_id)))

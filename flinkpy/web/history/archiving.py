@@ -18,7 +18,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.web.failed_requests import HANDLERS
-from flinkpy.web.history.archive_files import write_archive
+from flinkpy.web.history.archive_files import is_archived, write_archive
 from flinkpy.web.routes import V1
 
 OVERVIEW = "/jobs/overview"
@@ -27,10 +27,8 @@ KNOWN = {"jobid", "vertexid", "subtaskindex", "attempt", "checkpointid"}  # what
 
 def archive(store: FileStore, folder: str, job: ArchivedJob) -> None:
     """Keeps the job's archive in the folder, unless it is there. Blocks. Raises OSError, and ProgramError for a job of which nothing is known."""
-    try:
+    if not is_archived(store, folder, job.result.job_id):
         write_archive(store, folder, job.result.job_id, archived_answers(job))
-    except FileExistsError:
-        pass
 
 
 def archived_answers(job: ArchivedJob) -> dict[str, str]:
