@@ -34,7 +34,7 @@ async def get_resource_requirements(request: Request) -> JSONResponse:
     return JSONResponse(vertex_answers.resource_requirements(await job_of(request)))
 
 
-async def put_resource_requirements(request: Request) -> JSONResponse:
+async def refuse_to_rescale(request: Request) -> JSONResponse:
     job = await job_of(request)
     raise HTTPException(501, f"the parallelism of a running job cannot be changed: stop it (POST /jobs/{job.job_id}/stop) and start it from its "
                              "savepoint with another parallelism")
@@ -68,7 +68,8 @@ async def get_subtask_metrics(request: Request) -> JSONResponse:
 ROUTES = [
     Route("/jobs/{jobid}/vertices/{vertexid}", get_vertex),
     Route("/jobs/{jobid}/resource-requirements", get_resource_requirements, methods=["GET"]),
-    Route("/jobs/{jobid}/resource-requirements", put_resource_requirements, methods=["PUT"]),
+    Route("/jobs/{jobid}/resource-requirements", refuse_to_rescale, methods=["PUT"]),
+    Route("/jobs/{jobid}/rescaling", refuse_to_rescale, methods=["PATCH"]),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}", get_subtask),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/attempts/{attempt}", get_attempt),
     Route("/jobs/{jobid}/vertices/{vertexid}/metrics", get_vertex_metrics),
