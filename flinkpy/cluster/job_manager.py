@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
+from flinkpy.actors.job_events import EventStream
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.job_store import Inheritance
+from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
@@ -19,12 +20,16 @@ from flinkpy.cluster.session import SessionConfig
 from flinkpy.cluster.take_over import with_checkpoint_folder
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ResourceId
+from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 if TYPE_CHECKING:
     from flinkpy.web.rest_server import RestServer
+    from flinkpy.web.webhook import Webhook
 
 
 class JobManager:
@@ -42,14 +47,17 @@ class JobManager:
                  previous_workers: Sequence[ResourceId] = ()) -> None:
         self._service, self._config, self._inheritance = service, config, inheritance
         self._rest = _rest_server(config.rest, service.clock)
+        self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
+        self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
         term = None if inheritance is None else inheritance.term.token
         self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
         self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
                                                 election=self.managing, previous_workers=previous_workers)
-        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=on_shut_down,
-                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability))
+        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=self._shut_down,
+                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability),
+                                     archive=_archive_to(config.archive_folder))
 
     def start(self) -> None:
         self.resource_manager.start()
@@ -70,6 +78,15 @@ class JobManager:
         """How to reach the REST endpoint; empty if there is none."""
         return "" if self._rest is None else self._rest.told
 
+    def _shut_down(self) -> None:
+        self.stop_webhook()
+        self._on_shut_down()
+
+    def stop_webhook(self) -> None:
+        """Whoever waits for events has had them, if they come within seconds."""
+        if self._webhook is not None:
+            self._webhook.close()
+
     def stop_rest(self) -> None:
         if self._rest is not None:
             self._rest.stop()
@@ -77,7 +94,28 @@ class JobManager:
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
         return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
-                         rpc_config=self._config.rpc, store=store, generation=generation)
+                         rpc_config=self._config.rpc, store=store, generation=generation, publish=self._events.publish)
+
+
+def _archive_to(folder: str | None) -> Callable[[ArchivedJob], None] | None:
+    if folder is None:
+        return None
+    location = absolute(folder)
+
+    def archive_job(job: ArchivedJob) -> None:
+        from flinkpy.web.history.archiving import archive  # it loads the web server
+
+        archive(file_store_of(location), location, job)
+
+    return archive_job
+
+
+def _webhook(config: WebhookConfig | None) -> Webhook | None:
+    if config is None:
+        return None
+    from flinkpy.web.webhook import Webhook  # for those who want it
+
+    return Webhook(config)
 
 
 def _rest_server(config: RestConfig, clock: Clock) -> RestServer | None:

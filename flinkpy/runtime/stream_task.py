@@ -161,7 +161,8 @@ class StreamTask:
             info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores, self._backup), self._run_io,
             lambda message: self._send_event(None, message), stop.begin, self.resume, stop.stop, self.config.bases,
             outputs=OutputBarriers(self._writers, self._timing),
-            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup)
+            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup,
+            clock=self._reactor.clock)
         self._input = self._connect_input(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)

@@ -7,9 +7,11 @@ import errno
 import secrets
 import socket
 import threading
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
@@ -33,12 +35,12 @@ class RestServer:
     Raises ConfigurationError if the address or the port cannot be had.
     """
 
-    def __init__(self, config: RestConfig, clock: Clock) -> None:
+    def __init__(self, config: RestConfig, clock: Clock, routes: Sequence[BaseRoute] = ROUTES) -> None:
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
         self._socket = _bound(config)
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
-        self._app = Starlette(routes=ROUTES, exception_handlers=HANDLERS)
+        self._app = Starlette(routes=routes, exception_handlers=HANDLERS)
         guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
         self._server = uvicorn.Server(uvicorn.Config(
             guarded, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S,
@@ -57,8 +59,12 @@ class RestServer:
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
         """Without ``inspectors`` no process can be looked into."""
-        self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
-        self._app.state.inspectors = inspectors
+        self.begin(calls=DispatcherCalls(dispatcher, self._clock), inspectors=inspectors)
+
+    def begin(self, **state: object) -> None:
+        """Answers from now on. ``state`` is what handlers ask, by name."""
+        for name, value in state.items():
+            setattr(self._app.state, name, value)
         self._thread.start()
 
     def stop(self) -> None:

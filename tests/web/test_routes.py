@@ -50,10 +50,11 @@ def vertices(rest: Rest, job: str) -> list[str]:
 
 
 def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, job: str) -> None:
-    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ()) and "triggerid" not in route.path]
+    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ())
+             and not {"triggerid", "checkpointid"} & set(route.param_convertors)]
     assert len(paths) > 15
     for path in paths:
-        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0])
+        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0]).replace("{subtaskindex:int}", "0").replace("{attempt}", "0")
         assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
 
 
@@ -138,7 +139,14 @@ def test_a_savepoint_is_asked_for_and_found_under_its_id(rest: Rest, waiting_job
 def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
     asked = rest.ask(f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False})
     eventually(lambda: rest.get(f"/jobs/{waiting_job}/status") == {"status": "FINISHED"})
-    assert Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]).is_dir()
+    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    assert location.is_dir()
+    for is_over in (False, True):  # a savepoint is deleted once
+        asked = rest.ask("/savepoint-disposal", "POST", {"savepoint-path": str(location)})
+        assert asked.status == 200
+        done = outcome(rest, f"/savepoint-disposal/{asked.json['request-id']}")
+        assert ("failure-cause" in done) is is_over
+        assert not location.exists()
 
 
 def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
@@ -146,6 +154,28 @@ def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
     assert outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}") == {"checkpointId": 1, "failureCause": None}
     eventually(lambda: (rest.get(f"/jobs/{waiting_job}/checkpoints")["latest"]["completed"] or {}).get("id") == 1)
     assert rest.get(f"/jobs/{waiting_job}/checkpoints/config")["interval"] == 3_600_000
+
+
+def test_a_checkpoint_tells_how_each_subtask_took_part(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
+    asked = rest.ask(f"/jobs/{waiting_job}/checkpoints", "POST", {})
+    outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}")
+    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": str(tmp_path)})
+    outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")
+    eventually(lambda: rest.get(f"/jobs/{waiting_job}/checkpoints")["counts"]["completed"] == 2)
+    found = rest.get(f"/jobs/{waiting_job}/checkpoints")
+    assert found["counts"] == {"restored": 0, "total": 2, "in_progress": 0, "completed": 2, "failed": 0}
+    savepoint, checkpoint = found["history"]
+    assert (savepoint["id"], savepoint["checkpoint_type"], checkpoint["id"], checkpoint["checkpoint_type"]) == (2, "SAVEPOINT", 1, "CHECKPOINT")
+    assert (found["latest"]["completed"], found["latest"]["savepoint"], found["latest"]["failed"]) == (checkpoint, savepoint, None)
+    assert checkpoint["num_acknowledged_subtasks"] == checkpoint["num_subtasks"] == 1
+    assert found["summary"]["state_size"]["max"] == max(savepoint["state_size"], checkpoint["state_size"]) > 0
+    details = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1")
+    [(vertex_id, vertex)] = details.pop("tasks").items()
+    assert checkpoint == {**details, "tasks": {}}
+    assert rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}").items() >= vertex.items()
+    [subtask] = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}")["subtasks"]
+    assert (subtask["index"], subtask["status"], subtask["state_size"]) == (0, "completed", vertex["state_size"])
+    assert subtask["ack_timestamp"] == checkpoint["latest_ack_timestamp"] >= checkpoint["trigger_timestamp"]
 
 
 def test_a_savepoint_that_fails_says_why(rest: Rest, waiting_job: str) -> None:
@@ -194,12 +224,18 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/savepoints", "POST", {"target-directory": 3}, 400, "target-directory is a str, this is 3"),
     ("/jobs/JOB/savepoints", "POST", {"formatType": "ZIP"}, 400, "formatType is NATIVE or CANONICAL"),
     ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
+    ("/savepoint-disposal", "POST", {}, 400, "savepoint-path names"), ("/savepoint-disposal/7", "GET", None, 404, "nobody has asked"),
+    ("/jobs/JOB/resource-requirements", "PUT", {}, 501, "the parallelism of a running job cannot be changed"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/9", "GET", None, 404, "has no subtask 9"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
+    ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
+    ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
     ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
 ])
 def test_what_cannot_be_answered_is_told_in_flinks_form(
     rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,
 ) -> None:
-    answer = rest.ask(path.replace("JOB", job), method, body)
+    answer = rest.ask(path.replace("VERTEX", vertices(rest, job)[0]).replace("JOB", job), method, body)
     assert answer.status == status
     [message] = answer.json["errors"]
     assert says in message
