@@ -50,6 +50,24 @@ def in_utc(column: Any) -> Any:
     return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
 
 
+def time_texts(column: Any) -> Any:
+    """The texts of a column of dates, times of day or moments, as ``text_values`` writes them: fractions of seconds with six digits, or nine where
+    there are parts of microseconds, and none where they are zero. Instants are in UTC.
+
+    >>> time_texts(pa.array([0, 1_500], pa.timestamp("ms", "Europe/Oslo"))).to_pylist()
+    ['1970-01-01 00:00:00+00:00', '1970-01-01 00:00:01.500000+00:00']
+    """
+    kind = column.type
+    texts = in_utc(column).cast(pa.string())
+    for pattern, text in _FRACTIONS.get(getattr(kind, "unit", "s"), []):
+        texts = pc.replace_substring_regex(texts, pattern, text)
+    return pc.replace_substring(texts, "Z", "+00:00") if pa.types.is_timestamp(kind) and kind.tz is not None else texts
+
+
+_ZEROS = (r"\.0+(Z?)$", r"\1")
+_FRACTIONS = {"ms": [_ZEROS, (r"\.(\d{3})(Z?)$", r".\1000\2")], "us": [_ZEROS], "ns": [_ZEROS, (r"\.(\d{6})000(Z?)$", r".\1\2")]}
+
+
 def is_sure(column: Any) -> bool:
     """Whether a column that Arrow parsed has surely what rows have. Arrow lets some values pass that they refuse: an infinity may have been a number
     that is too large; a decimal has more digits than its type; a moment has nanoseconds, or is not in Python's years."""

@@ -17,7 +17,7 @@ from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, in_utc, is_sure, schema_and_type
+from flinkpy.formats.column_types import declared_type, is_sure, schema_and_type, time_texts
 from flinkpy.formats.csv.csv_cells import Dialect, cell_of
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_type
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
@@ -128,8 +128,7 @@ def _column_reader(field: Any, type_info: TypeInformation, dialect: Dialect) -> 
     return pa.string(), lambda column: array_of([None if text is None else parse(text) for text in column.to_pylist()], kind, field.name)
 
 
-_WRITTEN_BY_ARROW = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null, pa.types.is_timestamp, pa.types.is_date,
-                     pa.types.is_time)
+_WRITTEN_BY_ARROW = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
 
 
 class CsvColumnarEncoder(ColumnarEncoder):
@@ -156,8 +155,10 @@ class CsvColumnarEncoder(ColumnarEncoder):
         dialect, kind = self._dialect, column.type
         if pa.types.is_boolean(kind):
             texts = pc.if_else(column, "true", "false")
+        elif pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+            texts = time_texts(column)
         elif any(is_a(kind) for is_a in _WRITTEN_BY_ARROW):
-            texts = in_utc(column).cast(pa.string())
+            texts = column.cast(pa.string())
         else:
             texts = self._one_by_one(column, name)
         special = "".join(letter for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n") if letter is not None)

@@ -21,12 +21,14 @@ from pyarrow import json as arrow_json
 from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, in_utc, is_list, is_sure, schema_and_type
+from flinkpy.formats.column_types import declared_type, is_list, is_sure, schema_and_type, time_texts
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, RegisteredFormat, RegisteredSchema
 from flinkpy.formats.text_columns import as_text, changed, decoded, is_of_bytes, nulls_in_required
+
+_MINUS_ZERO = re.compile(rb"-0(?=[\s,}\]])")
 
 
 class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
@@ -46,6 +48,7 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         self._is_arrows = _is_arrows(self._type)
         self._read_as = as_text(changed(self.schema, _as_double), lambda kind: _is_of_time(kind) or is_of_bytes(kind))
         self._named_nan = _named_nan(self.schema)
+        self._has_floats = any(kind in str(field.type) for field in self.schema for kind in ("float", "double"))
         self._with_bytes = as_text(changed(self.schema, _as_double), _is_of_time)
 
     def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
@@ -60,8 +63,8 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         block = _joined(messages)
         if block is None:
             return None
-        if b"-NaN" in block:
-            return None  # Arrow takes it for a number
+        if b"-NaN" in block or (self._has_floats and b"-0" in block and _MINUS_ZERO.search(block)):
+            return None  # Arrow takes the one for a number, and the other for a float, where Python reads the integer 0
         if self._named_nan is not None and b'"NaN"' in block:
             block = self._named_nan.sub(rb"\1NaN", block)
         options = arrow_json.ParseOptions(explicit_schema=self._read_as, unexpected_field_behavior="ignore")
@@ -262,5 +265,5 @@ _WRITERS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (_is_whole, lambda column: column.cast(pa.string())),
     (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _texts),
-    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(in_utc(column).cast(pa.string()))),
+    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(time_texts(column))),
 ]
