@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -66,6 +67,14 @@ def time_texts(column: Any) -> Any:
 
 _ZEROS = (r"\.0+(Z?)$", r"\1")
 _FRACTIONS = {"ms": [_ZEROS, (r"\.(\d{3})(Z?)$", r".\1000\2")], "us": [_ZEROS], "ns": [_ZEROS, (r"\.(\d{6})000(Z?)$", r".\1\2")]}
+
+
+def parts_of(columns: Sequence[Any]) -> Iterator[Any]:
+    """The columns and all columns inside them."""
+    for column in columns:
+        yield column
+        if pa.types.is_struct(column.type) or is_list(column.type):
+            yield from parts_of(column.flatten() if pa.types.is_struct(column.type) else [column.flatten()])
 
 
 def is_sure(column: Any) -> bool:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from flinkpy.columns.values.conversion import conformed
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.avro.avro_rows import ALL_DIGITS, AvroRowDeserializationSchema, given_schema
 from flinkpy.formats.avro.avro_references import self_contained
+from flinkpy.formats.avro.avro_rows import ALL_DIGITS, AvroRowDeserializationSchema, given_schema
 from flinkpy.formats.avro.avro_schema import AvroField, AvroSchema, AvroType, column_schema, record_type
 from flinkpy.formats.avro.avro_vectors import NotSure, Vectors
 from flinkpy.formats.decoded_rows import decode_one_by_one

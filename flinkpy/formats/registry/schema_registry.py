@@ -63,7 +63,7 @@ class SchemaRegistry:
 
     def _version(self, subject: str, version: object) -> RegisteredSchema:
         path = f"/subjects/{parse.quote(subject, safe='')}/versions/{version}"
-        return self._schema_in(self._ask("GET", path, "schema", what=f"version {version} of subject {subject!r}"))
+        return self._schema_in(self._ask("GET", path, "schema", what=f"subject {subject!r}, version {version}"))
 
     def _schema_in(self, answer: Mapping[str, Any]) -> RegisteredSchema:
         """The schema, and those that it refers to, which the registry has under subjects of their own."""
