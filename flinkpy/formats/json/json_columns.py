@@ -70,7 +70,8 @@ class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
                 for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
 
     def registered(self) -> RegisteredSchema:
-        return self._rows.registered()
+        registered: RegisteredSchema = self._rows.registered()
+        return registered
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _decoder, (self._type, self.schema, self._required)
