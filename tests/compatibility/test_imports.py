@@ -139,8 +139,8 @@ def test_the_parquet_writer_of_pyflink_takes_a_declared_type(tmp_path: Path) -> 
     from flinkpy.datastream.formats.parquet import ParquetBulkWriters
 
     env = StreamExecutionEnvironment.get_execution_environment()
-    env.from_collection([("Oslo", 1)]).sink_to(
-        FileSink.for_bulk_format(tmp_path, ParquetBulkWriters.for_row_type(Types.ROW_NAMED(["city", "n"], [Types.STRING(), Types.INT()]))).build())
+    visits: Any = Types.ROW_NAMED(["city", "n"], [Types.STRING(), Types.INT()])
+    env.from_collection([("Oslo", 1)]).sink_to(FileSink.for_bulk_format(tmp_path, ParquetBulkWriters.for_row_type(visits)).build())
     env.execute()
     assert env.from_parquet(tmp_path).take() == [Row(city="Oslo", n=1)]
     wrong: list[tuple[Any, ...]] = [(Types.INT(),), (Types.ROW([Types.INT()]), {"fs.s3a.path": "x"})]

@@ -318,5 +318,5 @@ def test_files_are_read_and_written_under_the_names_that_are_guessed(tmp_path: P
     env.from_collection(["one", "two"]).write_text(tmp_path / "text", compression="gzip")
     env.from_collection([{"n": 1}]).write_json_lines(tmp_path / "json")
     env.execute()
-    assert sorted(env.read_text(tmp_path / "text").take()) == ["one", "two"]
+    assert sorted(env.read_text(str(tmp_path / "text")).take()) == ["one", "two"]
     assert env.read_json_lines(tmp_path / "json").take() == [Row(n=1)]
