@@ -26,10 +26,11 @@ class SessionConfig:
     rpc: RpcConfig
     slots: SlotConfig
     rest: RestConfig = field(default_factory=RestConfig)
+    options: Mapping[str, Any] = field(default_factory=dict)  # all of the session's, as they were given
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values))
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values), session_options(values))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:

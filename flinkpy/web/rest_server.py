@@ -7,6 +7,8 @@ import errno
 import secrets
 import socket
 import threading
+from collections.abc import Mapping
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -55,10 +57,11 @@ class RestServer:
         """How to reach it."""
         return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
-        """Without ``inspectors`` no process can be looked into."""
+    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
         self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
         self._app.state.inspectors = inspectors
+        self._app.state.options = options or {}
         self._thread.start()
 
     def stop(self) -> None:

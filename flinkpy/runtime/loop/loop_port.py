@@ -43,3 +43,7 @@ class Loop(Reactor, Protocol):
     def current_task(self) -> LoopTask | None:
         """The task whose step the caller is in."""
         ...
+
+    def glance(self) -> tuple[int | None, LoopTask | None]:
+        """From any thread: the id of the loop's thread, None while it has none, and the task whose step it is in. Both may be old at once."""
+        ...

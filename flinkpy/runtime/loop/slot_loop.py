@@ -217,6 +217,9 @@ class SlotLoop:
         """The task whose step the calling thread is in."""
         return self._stepping if self._thread_id == threading.get_ident() else None
 
+    def glance(self) -> tuple[int | None, LoopTask | None]:
+        return self._thread_id, self._stepping
+
     def statistics(self) -> LoopStatistics:
         return LoopStatistics(len(self._ready), self._timers.pending, self._watcher.sockets, self._steps, self._waits)
 

@@ -129,6 +129,9 @@ class SimulatedLoop:
     def current_task(self) -> LoopTask | None:
         return self._stepping
 
+    def glance(self) -> tuple[int | None, LoopTask | None]:
+        return None, self._stepping
+
     # -- readiness -------------------------------------------------------------------------------------------------------
 
     @staticmethod
