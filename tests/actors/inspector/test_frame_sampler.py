@@ -84,9 +84,9 @@ def test_other_vertices_and_jobs_get_none_of_it_but_what_waits_for_work_is_told_
 def test_it_looks_only_while_somebody_asks() -> None:
     clock = ManualClock()
     with running(waits) as thread, sampling(thread, clock=clock) as sampler:
-        assert not sampler.is_looking
+        idle = sampler.is_looking
         sampler.samples_of(JOB, VERTEX)
-        assert sampler.is_looking
+        assert (idle, sampler.is_looking) == (False, True)
         eventually(lambda: total(sampler.samples_of(JOB, VERTEX)) > 1)
         clock.advance(PATIENCE_S)
         eventually(lambda: not sampler.is_looking)
