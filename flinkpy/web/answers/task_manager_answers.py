@@ -33,7 +33,7 @@ def _summary(executor: TaskExecutorInfo) -> dict[str, Any]:
     return {
         "id": executor.resource_id, "path": executor.address, "dataPort": executor.data_port, "jmxPort": -1,
         "timeSinceLastHeartbeat": executor.heartbeat_ms,  # a moment, in Flink too
-        "slotsNumber": len(executor.slots), "freeSlots": len(free), "totalResource": _resources(executor.slots), "freeResource": _resources(free),
+        "slotsNumber": len(executor.slots), "freeSlots": len(free), "assignedTasks": 0, "totalResource": _resources(executor.slots), "freeResource": _resources(free),
         "hardware": {"cpuCores": process.cpu_cores, "physicalMemory": process.physical_memory, "freeMemory": 0, "managedMemory": 0},
         "memoryConfiguration": dict.fromkeys((
             "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory", "jvmMetaspace", "jvmOverhead",
@@ -52,7 +52,7 @@ def _resources(slots: Iterable[SlotStatus]) -> dict[str, Any]:
             if amount:
                 extended[name] = extended.get(name, 0.0) + amount
     return {
-        "cpuCores": sum(profile.cpus for profile in profiles), "taskHeapMemory": sum(profile.memory for profile in profiles) // MB,
+        "cpuCores": float(sum(profile.cpus for profile in profiles)), "taskHeapMemory": sum(profile.memory for profile in profiles) // MB,
         "taskOffHeapMemory": 0, "managedMemory": 0, "networkMemory": 0, "extendedResources": extended,
     }
 
@@ -64,7 +64,7 @@ def _memory(executor: TaskExecutorInfo, figures: ProcessFigures | None) -> dict[
         "heapUsed": used, "heapCommitted": used, "heapMax": executor.process.physical_memory,
         **dict.fromkeys((
             "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount", "directUsed", "directMax", "mappedCount", "mappedUsed", "mappedMax",
-            "memorySegmentsAvailable", "memorySegmentsTotal", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
+            "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
             "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), 0),
         "garbageCollectors": [{"name": f"generation {number}", "count": count, "time": 0} for number, count in enumerate(generations)],
         "python": None if figures is None else {"threads": figures.threads, "rss": figures.rss, "cpuSeconds": figures.cpu_s},  # not in Flink
