@@ -33,7 +33,8 @@ def _summary(executor: TaskExecutorInfo) -> dict[str, Any]:
     return {
         "id": executor.resource_id, "path": executor.address, "dataPort": executor.data_port, "jmxPort": -1,
         "timeSinceLastHeartbeat": executor.heartbeat_ms,  # a moment, in Flink too
-        "slotsNumber": len(executor.slots), "freeSlots": len(free), "assignedTasks": 0, "totalResource": _resources(executor.slots), "freeResource": _resources(free),
+        "slotsNumber": len(executor.slots), "freeSlots": len(free), "assignedTasks": 0,
+        "totalResource": _resources(executor.slots), "freeResource": _resources(free),
         "hardware": {"cpuCores": process.cpu_cores, "physicalMemory": process.physical_memory, "freeMemory": 0, "managedMemory": 0},
         "memoryConfiguration": dict.fromkeys((
             "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory", "jvmMetaspace", "jvmOverhead",
