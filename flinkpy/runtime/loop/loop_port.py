@@ -25,7 +25,13 @@ class LoopTask(Protocol):
 
 
 class Loop(Reactor, Protocol):
-    """Runs tasks, beside what a reactor does."""
+    """Runs tasks, beside what a reactor does.
+
+    Any thread may read ``thread_id``, None while the loop has no thread, and ``stepping``, the task whose step it is in. Both may be old at once.
+    """
+
+    thread_id: int | None
+    stepping: LoopTask | None
 
     def start(self) -> None:
         """From now on the loop turns."""
@@ -42,8 +48,4 @@ class Loop(Reactor, Protocol):
     @property
     def current_task(self) -> LoopTask | None:
         """The task whose step the caller is in."""
-        ...
-
-    def glance(self) -> tuple[int | None, LoopTask | None]:
-        """From any thread: the id of the loop's thread, None while it has none, and the task whose step it is in. Both may be old at once."""
         ...
