@@ -4,10 +4,17 @@ held up by those who watch, and it answers while they are busy. It reads, and ch
 
 from __future__ import annotations
 
-from flinkpy.actors.inspector.inspector_gateway import INSPECTOR, ProcessFigures, ProcessInspectorGateway
+from functools import partial
+
+from flinkpy.actors.inspector.frame_sampler import FrameSampler
+from flinkpy.actors.inspector.inspector_gateway import INSPECTOR, LogFile, ProcessFigures, ProcessInspectorGateway, StackSample, ThreadInfo
+from flinkpy.actors.inspector.log_files import FindLogs, LogFiles, logs_of_this_process
 from flinkpy.actors.inspector.process_figures import process_figures
+from flinkpy.actors.inspector.thread_dump import thread_dump
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import RpcService
+from flinkpy.core.futures import Future
+from flinkpy.core.ids import JobId, JobVertexId
 from flinkpy.runtime.runner_port import TaskRunner
 
 
@@ -16,9 +23,26 @@ class ProcessInspector(RpcEndpoint):
 
     gateway = ProcessInspectorGateway
 
-    def __init__(self, service: RpcService, runner: TaskRunner | None = None) -> None:
+    def __init__(self, service: RpcService, runner: TaskRunner | None = None, find_logs: FindLogs = logs_of_this_process) -> None:
         super().__init__(service, INSPECTOR)
-        self._runner = runner
+        self._runner, self._logs = runner, LogFiles(find_logs)
+        self._sampler = None if runner is None else FrameSampler(runner.glance, service.clock)
+
+    def on_stop(self) -> None:
+        if self._sampler is not None:
+            self._sampler.stop()
 
     def request_figures(self) -> ProcessFigures:
         return process_figures(self.service.clock.time_ms())
+
+    def request_thread_dump(self) -> tuple[ThreadInfo, ...]:
+        return thread_dump()
+
+    def list_logs(self) -> Future[tuple[LogFile, ...]]:
+        return self.service.run_in_background(self, self._logs.listed)
+
+    def read_log(self, name: str, offset: int, size: int) -> Future[bytes]:
+        return self.service.run_in_background(self, partial(self._logs.read, name, offset, size))
+
+    def sample_vertex(self, job_id: JobId, vertex_id: JobVertexId) -> tuple[StackSample, ...]:
+        return () if self._sampler is None else self._sampler.samples_of(job_id, vertex_id)

@@ -204,6 +204,19 @@ def history(definitions: tuple[str, ...], conf: Path | None) -> None:
 
 @flinkpy.command()
 @_target
+@click.option("-i", "--interval", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Until the next picture (default: 2).")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="How many pictures (default: until Ctrl-C).")
+@_definitions
+@_conf
+def top(target: str | None, interval: float, count: int | None, definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Watch what the jobs of the session on Ray are busy with: the busiest vertex first."""
+    from flinkpy.cli.top import show_top
+
+    show_top(target, definitions, conf, interval, count)
+
+
+@flinkpy.command()
+@_target
 @_definitions
 @_conf
 @click.argument("job_id")

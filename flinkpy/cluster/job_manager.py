@@ -71,7 +71,7 @@ class JobManager:
 
         dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
         manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
-        dispatcher.then(lambda jobs: manager.then(lambda workers: rest.serve(jobs, InspectorCalls(self._service, workers))))
+        dispatcher.then(lambda jobs: manager.then(lambda workers: rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)))
 
     @property
     def rest(self) -> str:

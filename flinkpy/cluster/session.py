@@ -34,12 +34,13 @@ class SessionConfig:
     archive_folder: str | None = None
     webhook: WebhookConfig | None = None
     logs_json: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)  # all of the session's, as they were given
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
         return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values),
                              read(values, ARCHIVE_FOLDER), WebhookConfig.of(values),
-                             read(values, LOG_FORMAT) is LogFormat.JSON)
+                             read(values, LOG_FORMAT) is LogFormat.JSON, session_options(values))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:

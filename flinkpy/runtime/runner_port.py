@@ -79,6 +79,10 @@ class TaskRunner(Protocol):
 
     def statistics(self) -> RunnerStatistics: ...
 
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        """From any thread: the id of the thread in which the tasks run, None if there is none, and the attempt that has its turn. Old at once."""
+        ...
+
     def stop(self) -> None:
         """Fails what still runs, and gives back threads, sockets and memory."""
         ...

@@ -167,6 +167,10 @@ class SlotTaskRunner:
 
         self._loop.call_soon_threadsafe(carry_out)
 
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        thread, task = self._loop.thread_id, self._loop.stepping
+        return thread, task.attempt_id if isinstance(task, Task) else None
+
     def statistics(self) -> RunnerStatistics:
         shuffle = self._shuffle.statistics()
         return RunnerStatistics(len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use)

@@ -7,7 +7,8 @@ import errno
 import secrets
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -57,9 +58,9 @@ class RestServer:
         """How to reach it."""
         return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
-        """Without ``inspectors`` no process can be looked into."""
-        self.begin(calls=DispatcherCalls(dispatcher, self._clock), inspectors=inspectors)
+    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
+        self.begin(calls=DispatcherCalls(dispatcher, self._clock), inspectors=inspectors, options=options or {})
 
     def begin(self, **state: object) -> None:
         """Answers from now on. ``state`` is what handlers ask, by name."""

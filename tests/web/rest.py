@@ -38,6 +38,16 @@ class Rest:
         finally:
             connection.close()
 
+    def text(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, dict[str, str]]:
+        """An answer that is no JSON: status, body and headers."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
+        finally:
+            connection.close()
+
     def get(self, path: str) -> Any:
         answer = self.ask(path)
         assert answer.status == 200, answer

@@ -186,6 +186,9 @@ class SimulatedTaskRunner:
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
 
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
         partitions = sum(len(task.partitions) for task in tasks) + sum(self.results.values())

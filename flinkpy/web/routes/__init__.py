@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Mount
 
-from flinkpy.web.routes import checkpoint_routes, cluster_routes, disposal_routes, job_routes, savepoint_routes, vertex_routes
+from flinkpy.web.routes import checkpoint_routes, cluster_routes, disposal_routes, job_routes, process_routes, savepoint_routes, vertex_routes
 
 V1 = [
     *cluster_routes.ROUTES,
@@ -13,5 +13,6 @@ V1 = [
     *savepoint_routes.ROUTES,
     *disposal_routes.ROUTES,
     *vertex_routes.ROUTES,
+    *process_routes.ROUTES,
 ]
 ROUTES = [Mount("/v1", routes=V1), *V1]

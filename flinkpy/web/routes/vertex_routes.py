@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from flinkpy.web.answers import metric_answers, vertex_answers
+from flinkpy.core.ids import JobVertexId, ResourceId
+from flinkpy.web.answers import flame_graph_answers, metric_answers, vertex_answers
 from flinkpy.web.failed_requests import bad_request, not_found
-from flinkpy.web.requests import job_of, subtask_of, vertex_of
+from flinkpy.web.requests import inspectors_of, job_of, subtask_of, vertex_of
 
 
 async def get_vertex(request: Request) -> JSONResponse:
@@ -65,6 +66,24 @@ async def get_subtask_metrics(request: Request) -> JSONResponse:
         raise bad_request(str(error)) from None
 
 
+async def get_flame_graph(request: Request) -> JSONResponse:
+    job, vertex = await vertex_of(request)
+    kind, only = request.query_params.get("type", "full").lower(), request.query_params.get("subtaskindex")
+    if kind not in flame_graph_answers.KINDS:
+        raise bad_request(f"type is one of {', '.join(flame_graph_answers.KINDS)}, this is {kind!r:.80}")
+    wanted = [each for each in vertex.subtasks if only is None or str(each.index) == only]
+    if not wanted:
+        raise not_found(f"vertex {vertex.vertex_id} has no subtask {only!r:.80}")
+    places: dict[ResourceId, list[int]] = {}
+    for subtask in wanted:
+        if subtask.location is not None:
+            places.setdefault(subtask.location.resource_id, []).append(subtask.index)
+    vertex_id = JobVertexId(vertex.vertex_id)
+    found = await inspectors_of(request).ask_all(
+        f"samples {job.job_id} {vertex_id}", lambda inspector: inspector.sample_vertex(job.job_id, vertex_id), places)
+    return JSONResponse(flame_graph_answers.graph(job.at_ms, kind, [(places[place], samples) for place, samples in found.items()]))
+
+
 ROUTES = [
     Route("/jobs/{jobid}/vertices/{vertexid}", get_vertex),
     Route("/jobs/{jobid}/resource-requirements", get_resource_requirements, methods=["GET"]),
@@ -77,4 +96,5 @@ ROUTES = [
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasktimes", get_subtask_times),
     Route("/jobs/{jobid}/vertices/{vertexid}/taskmanagers", get_vertex_task_managers),
     Route("/jobs/{jobid}/vertices/{vertexid}/backpressure", get_back_pressure),
+    Route("/jobs/{jobid}/vertices/{vertexid}/flamegraph", get_flame_graph),
 ]

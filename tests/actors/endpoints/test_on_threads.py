@@ -75,6 +75,9 @@ class InstantRunner:
 
     def read_accumulators(self, then: Callable[[], object]) -> None: ...
 
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)
 
