@@ -125,8 +125,8 @@ TASK_MANAGER = {
 PROCESS_METRICS = {
     **dict.fromkeys((
         "heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount", "directUsed", "directMax",
-        "mappedCount", "mappedUsed", "mappedMax", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed", "nettyShuffleMemorySegmentsTotal",
-        "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), int),
+        "mappedCount", "mappedUsed", "mappedMax", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
+        "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), int),
     "garbageCollectors": [{"name": str, "count": int, "time": int}],
 }
 
