@@ -23,7 +23,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:  # uvicorn would answer with text
             transport.abort()
             return
         self._look = self.loop.call_later(PATIENCE_S, self._check)

@@ -45,7 +45,7 @@ class RestServer:
         guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
         serving = uvicorn.Config(
             guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
-            limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
+            limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
         serving.load()
         serving.ssl = self._tls
         self._server = uvicorn.Server(serving)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -65,17 +66,19 @@ class Program:
 
 
 def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt]:
-    odd = st.sampled_from(["", ".", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "%00", "%ff%fe", "\\..\\", "a" * 3000, "-1", "0", "1e9", "99999999999999999999",
-                           "٣", "&", "';--", "{jobid}", "%25%32%65", job_id.upper(), "0" * 32]) | st.text(max_size=20)
+    odd = st.sampled_from(["", ".", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "%00", "%ff%fe", "\\..\\", "a" * 3000, "-1", "0", "1e9",
+                           "99999999999999999999",                           "٣", "&", "';--", "{jobid}", "%25%32%65", job_id.upper(),
+                           "0" * 32]) | st.text(max_size=20)
     known = st.sampled_from([getattr(route, "path", "/") for route in V1])
 
     def filled(path: str, ids: list[str], has_job: bool) -> str:
         given = iter([job_id, *([vertex] if "vertex" in path else []), *ids] if has_job else ids)
         return re.sub(r"\{[^}]*\}", lambda _: next(given, "0"), path)
 
-    paths = (st.builds(filled, known, st.lists(odd, max_size=4), st.booleans()) | st.lists(odd, max_size=5).map(lambda parts: "/" + "/".join(parts)) | odd)
+    joined = st.lists(odd, max_size=5).map(lambda parts: "/" + "/".join(parts))
+    paths = st.builds(filled, known, st.lists(odd, max_size=4), st.booleans()) | joined | odd
     queries = st.lists(st.tuples(st.sampled_from(["get", "agg", "maxExceptions", "mode", "type", "subtaskindex", "taskmanagers"]), odd), max_size=3)
-    values = st.sampled_from([None, 3, [], {}, True, 1e400, "\0", "/dev/null/no", "nosuch://x", folder])
+    values: st.SearchStrategy[Any] = st.sampled_from([None, 3, [], {}, True, 1e400, "\0", "/dev/null/no", "nosuch://x", folder])
     bodies = (
         st.binary(max_size=200) | st.just(b"{" * 50_000) | st.just(b"[" * 50_000)
         | st.dictionaries(st.sampled_from(["target-directory", "targetDirectory", "cancel-job", "drain", "formatType", "triggerId"]), values)
@@ -84,8 +87,9 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
                               "Bearer \xff\xfe", "Bearer " + "a" * 5000, f"Bearer {TOKEN.upper()}"])
     names = st.sampled_from(["Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect", "Host", "Origin", "X-Long", "Range", "Accept",
                              "Cookie", "Content-Type", ""])
-    contents = st.sampled_from(["", "0", "-1", "1, 2", "9" * 30, "chunked", "chunked, gzip", "close", "websocket", "upgrade", "100-continue", "localhost",
-                                "evil.example", "http://evil.example", "null", "a" * 30_000, "bytes=0-99999", "\x01", "a\tb"])
+    contents = st.sampled_from(["", "0", "-1", "1, 2", "9" * 30, "chunked", "chunked, gzip", "close", "websocket", "upgrade", "100-continue",
+                                "localhost",                                "evil.example", "http://evil.example", "null", "a" * 30_000,
+                                "bytes=0-99999", "\x01", "a\tb"])
     ends = st.sampled_from([b"\r\n", b"\n", b"\r", b"\r\n "])
 
     def written(method: str, path: str, query: list[tuple[str, str]], token: str | None, headers: list[tuple[str, str]], body: bytes, length: bool,
@@ -101,14 +105,16 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
 
     sane = st.builds(
         written, st.sampled_from(["GET", "GET", "GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT"]), paths, queries,
-        st.none() | tokens, st.lists(st.tuples(names, contents), max_size=2), bodies, st.booleans(), st.sampled_from(["HTTP/1.1"] * 4 + ["HTTP/1.0", "HTTP/2"]),
-        st.just(b"\r\n"), st.lists(st.integers(0, 10_000), max_size=2), st.sampled_from(["waits", "waits", "waits", "half", "goes"]))
+        st.none() | tokens, st.lists(st.tuples(names, contents), max_size=2), bodies, st.booleans(),
+        st.sampled_from(["HTTP/1.1"] * 4 + ["HTTP/1.0", "HTTP/2"]),        st.just(b"\r\n"), st.lists(st.integers(0, 10_000), max_size=2),
+        st.sampled_from(["waits", "waits", "waits", "half", "goes"]))
     proper = st.builds(
         written, st.sampled_from(["GET", "GET", "POST"]), st.builds(filled, known, st.lists(odd, max_size=4), st.just(True)), queries, st.none(),
         st.just([]), bodies, st.just(True), st.just("HTTP/1.1"), st.just(b"\r\n"), st.just([]), st.just("waits"))
     broken = st.builds(
         written, st.text(max_size=5), paths, queries, tokens, st.lists(st.tuples(names, contents), max_size=60), bodies, st.booleans(),
-        st.sampled_from(["", "HTTP", "HTTP/9.9", "\x00"]), ends, st.lists(st.integers(0, 10_000), max_size=3), st.sampled_from(["waits", "half", "goes"]))
+        st.sampled_from(["", "HTTP", "HTTP/9.9", "\x00"]), ends, st.lists(st.integers(0, 10_000), max_size=3),
+        st.sampled_from(["waits", "half", "goes"]))
     noise = st.builds(Attempt, st.lists(st.binary(max_size=300), max_size=3).map(tuple), st.sampled_from(["half", "goes"]), st.just(False))
     return st.one_of(proper, proper, proper, sane, sane, sane, broken, noise)
 
@@ -136,8 +142,8 @@ def program(tmp_path: Path) -> Iterator[Program]:
     """A process of its own, so that what it uses is not the test's."""
     port, log = free_port(), tmp_path / "log"
     with log.open("wb") as errors:
-        process = subprocess.Popen([sys.executable, "-m", "tests.web.waiting_program", str(port), TOKEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=errors, cwd=ROOT, text=True)
+        command = [sys.executable, "-m", "tests.web.waiting_program", str(port), TOKEN]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     with process:

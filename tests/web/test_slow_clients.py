@@ -31,6 +31,12 @@ def connected(rest: Rest) -> socket.socket:
     return socket.create_connection((rest.host, rest.port), PATIENCE_S)
 
 
+def send_until_ended(client: socket.socket, request: bytes) -> None:
+    """Fills the connection, and waits until the server ends it."""
+    while True:
+        client.sendall(request)
+
+
 def is_sent_away(client: socket.socket) -> bool:
     """Waits until the server has ended the connection."""
     try:
@@ -55,8 +61,7 @@ def test_a_request_that_does_not_come_whole_is_not_waited_for(rest: Rest, begins
 def test_a_client_that_does_not_read_is_not_waited_for(rest: Rest) -> None:
     request = b"GET /jobs/overview HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000
     with connected(rest) as client, pytest.raises(ConnectionError):
-        while True:  # until it is full, and then until the server ends it
-            client.sendall(request)
+        send_until_ended(client, request)
     eventually(lambda: answers(rest))
 
 

@@ -1,4 +1,7 @@
-"""A program that runs a job which waits for checkpoints, with a REST endpoint, until its standard input ends: ``python -m tests.web.waiting_program PORT TOKEN``."""
+"""A program that runs a job which waits for checkpoints, with a REST endpoint, until its standard input ends.
+
+``python -m tests.web.waiting_program PORT TOKEN``
+"""
 
 from __future__ import annotations
 
