@@ -22,6 +22,10 @@ from tests.web.told_routes import PAGE, told
 
 # Routes of our own, which Flink does not have
 OURS: frozenset[str] = frozenset()
+# Fields of our own, beside Flink's
+OWN_FIELDS: dict[str, tuple[str, ...]] = {
+    "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),
+}
 # Not yet all that Flink tells
 PARTIAL = frozenset({"/jobs/:jobid/checkpoints"})
 JOBS = ("running", "failed", "finished")
@@ -170,7 +174,8 @@ def test_an_answer_has_flinks_fields_with_their_types(rest: Rest, jobs: dict[str
         pytest.skip("this job has none")
     answer = rest.ask(_filled(path, ids))
     assert answer.status == 200, answer.json
-    assert list(faults(answer.json, READ[path].answer)) == []
+    found = [fault for fault in faults(answer.json, READ[path].answer) if not any(f" has {field}, " in fault for field in OWN_FIELDS.get(path, ()))]
+    assert found == []
 
 
 @pytest.mark.parametrize(("path", "body"), [
