@@ -15,7 +15,7 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
-from flinkpy.web.connection import Connection
+from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard

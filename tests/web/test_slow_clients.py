@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from flinkpy.cluster.embedded import stop_embedded
-from flinkpy.web import connection as connections
+from flinkpy.web import client_connection
 from flinkpy.web.rest_server import MOST_CONNECTIONS
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S, eventually
@@ -18,7 +18,7 @@ from tests.web.rest import Rest, held_job
 @pytest.fixture
 def rest(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest]:
     """Without a token; it waits a twentieth of a second for its clients."""
-    monkeypatch.setattr(connections, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(client_connection, "PATIENCE_S", 0.05)
     rest = Rest(free_port())
     try:
         with held_job({"rest.enabled": "true", "rest.authentication": "NONE", "rest.port": str(rest.port)}):
