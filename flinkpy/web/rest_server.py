@@ -18,40 +18,46 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
+from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.routes import ROUTES
+from flinkpy.web.tls import server_context
 
 PORT = 8081
 START_S = STOP_S = 5.0
-MOST_CONNECTIONS = 1000
+MOST_CONNECTIONS = 200
 IDLE_S = 30  # how long a connection may stay open without a request
 
 
 class RestServer:
     """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one.
 
-    Raises ConfigurationError if the address or the port cannot be had.
+    Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be used.
     """
 
     def __init__(self, config: RestConfig, clock: Clock, routes: Sequence[BaseRoute] = ROUTES) -> None:
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
+        self._tls = None if config.tls is None else server_context(config.tls)
         self._socket = _bound(config)
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
         self._app = Starlette(routes=routes, exception_handlers=HANDLERS)
         guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
-        self._server = uvicorn.Server(uvicorn.Config(
-            guarded, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=1, server_header=False))
+        serving = uvicorn.Config(
+            guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
+            limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
+        serving.load()
+        serving.ssl = self._tls
+        self._server = uvicorn.Server(serving)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="rest", daemon=True)
 
     @property
     def url(self) -> str:
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def told(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from flinkpy.common.job_client import JobClient
 from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 
 
@@ -76,4 +77,16 @@ def held_job(options: dict[str, Any]) -> Iterator[JobClient]:
         yield client
     finally:
         GO.set()
+        client.cancel().result(30)
+
+
+@contextmanager
+def waiting_job(options: dict[str, Any]) -> Iterator[JobClient]:
+    """A job of one vertex that waits for a checkpoint after each ten records; cancelled in the end."""
+    env = embedded_environment(options)
+    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
+    client = env.execute_async("waiting")
+    try:
+        yield client
+    finally:
         client.cancel().result(30)

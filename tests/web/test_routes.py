@@ -11,11 +11,11 @@ from starlette.routing import Route
 
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.connectors.discarding_sink import DiscardingSink
-from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.routes import V1
 from tests.ports import free_port
 from tests.waiting import eventually
+from tests.web import rest as rest_jobs
 from tests.web.rest import GO, Rest, held_job
 
 
@@ -114,15 +114,10 @@ def test_metrics_are_listed_and_read_by_name(rest: Rest, job: str) -> None:
 @pytest.fixture
 def waiting_job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
     """The id of a job that waits for a checkpoint after each ten records."""
-    env = embedded_environment(options)
-    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
-    client = env.execute_async("waiting")
-    try:
+    with rest_jobs.waiting_job(options) as client:
         job_id = str(client.get_job_id())
         eventually(lambda: rest.get(f"/jobs/{job_id}")["status-counts"]["RUNNING"] == 1)
         yield job_id
-    finally:
-        client.cancel().result(30)
 
 
 def outcome(rest: Rest, path: str) -> Any:
