@@ -149,7 +149,8 @@ class StreamOperator(ABC):
     def process_latency_marker(self, marker: LatencyMarker) -> None:
         """Keeps how long it took to come here, and passes it on."""
         context = self.context
-        record_latency(marker, context.timers.now_ms(), context.name, context.task.subtask_index, context.accumulators)
+        record_latency(
+            marker, context.timers.now_ms(), str(context.operator_id), context.name, context.task.subtask_index, context.accumulators)
         self.output.emit_control(marker)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
