@@ -21,6 +21,7 @@ from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
+from flinkpy.network.port import Traffic
 
 _BY_REFERENCE_SHARE = 8  # a part of at least an eighth of a full batch is not worth copying
 
@@ -98,6 +99,7 @@ class PartitionWriter:
         self._by_reference = max(1, config.batch_records // _BY_REFERENCE_SHARE)
         self._sizes = SizeEstimator()
         self.records = 0
+        self._bytes_to, self._batches_to = partition.bytes_to, partition.batches_to
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
         self._flush_wanted = False
@@ -112,6 +114,9 @@ class PartitionWriter:
     @property
     def available(self) -> bool:
         return self._partition.has_room
+
+    def traffic(self) -> Traffic:
+        return Traffic(sum(self._bytes_to), sum(self._batches_to), 0, 0, *self._partition.held())
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available
@@ -239,10 +244,13 @@ class PartitionWriter:
 
     def _pass_batch(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
+        self._bytes_to[channel] += size
         if size <= self._bytes or len(batch) == 1:
+            self._batches_to[channel] += 1
             self._partition.add_element(channel, batch, -(-size // self._segment) or 1)
             return
         parts = pieces(batch, -(-size // self._bytes))
+        self._batches_to[channel] += len(parts)
         segments = -(-size // len(parts) // self._segment) or 1
         for part in parts:
             self._partition.add_element(channel, part, segments)

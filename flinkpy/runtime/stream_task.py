@@ -22,7 +22,7 @@ from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.chain_config import ChainConfig, ChainedOperator
 from flinkpy.graph.checkpoint_messages import FinalCheckpointAwaited
-from flinkpy.network.port import InputGate, RecordWriter
+from flinkpy.network.port import InputGate, RecordWriter, Traffic
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
@@ -71,6 +71,10 @@ class TaskInput(Protocol):
     @property
     def end_of_data(self) -> EndOfData:
         """What the task tells its consumers when the input has ended."""
+        ...
+
+    def event_time_and_barriers(self) -> dict[str, float]:
+        """The task's metrics of these. May be called from any thread."""
         ...
 
     def process_some(self) -> InputStatus:
@@ -287,6 +291,16 @@ class StreamTask:
             raise
         except Exception as error:
             raise user_code_error(error, operator.context) from error
+
+    # -- metrics, from any thread --------------------------------------------------------------------------------------------
+
+    def traffic_in(self) -> Traffic:
+        """What has come through the gates."""
+        return sum((gate.traffic() for gate in self._gates), Traffic())
+
+    def event_time_and_barriers(self) -> dict[str, float]:
+        """The watermark of the inputs, and how the barriers of the last checkpoint came."""
+        return self._input.event_time_and_barriers()
 
     # -- ending well ----------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.live import LiveAccumulators
+from flinkpy.metrics.readings import TaskReading
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.chain.own_functions import with_own_functions
@@ -37,6 +38,7 @@ from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.task_measures import TaskMeasures
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
@@ -60,6 +62,8 @@ class Task:
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
+        self._measures: TaskMeasures | None = None
+        self._began_s = 0.0
         self._run_io, self._file_stores, self._backup = run_io, file_stores, backup
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
@@ -101,6 +105,7 @@ class Task:
 
     def _start(self) -> bool:
         """True when it runs. While its state is being read it is not scheduled."""
+        self._began_s = self._loop.clock.monotonic()
         self._move(_S.DEPLOYING)
         config = self._config()
         self._move(_S.INITIALIZING)
@@ -141,6 +146,8 @@ class Task:
         self.stream_task = StreamTask(
             config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores, self._backup)
         self.stream_task.restore()
+        clock = self._loop.clock
+        self._measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
         self._move(_S.RUNNING)
         early, self._early = self._early, []
         for operator_id, event in early:
@@ -260,6 +267,20 @@ class Task:
             self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
             int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
         )
+
+    def reading(self) -> TaskReading | None:
+        """All metrics now, from any thread; those of functions as ``read_in_task`` read them last. None of a task that does not run yet."""
+        return None if self._measures is None else self._measures.read()
+
+    def read_in_task(self) -> None:
+        """Reads the functions' metrics, in the loop's thread."""
+        if self._measures is not None:
+            self._measures.read_in_task()
+
+    def send_mail(self) -> None:
+        """Finds out how long a mail waits; from any thread."""
+        if self._measures is not None:
+            self._measures.send_mail()
 
     def read_accumulators(self) -> bool:
         """Reads the functions' accumulators and metrics; True if ``metrics`` reports something new from now on."""

@@ -15,6 +15,7 @@ from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.readings import TaskReading
 from flinkpy.network.port import ShuffleEnvironment
 from flinkpy.network.wire.transport import Transport
 from flinkpy.runtime.machine import Machine
@@ -164,6 +165,21 @@ class SlotTaskRunner:
             changed = [task.read_accumulators() for task in self._tasks.values()]  # all of them are read
             if any(changed):
                 then()
+
+        self._loop.call_soon_threadsafe(carry_out)
+
+    def readings(self) -> tuple[TaskReading, ...]:
+        found = [task.reading() for task in list(self._tasks.values())]
+        return tuple(reading for reading in found if reading is not None)
+
+    def read_functions(self, then: Callable[[], object]) -> None:
+        for task in list(self._tasks.values()):
+            task.send_mail()
+
+        def carry_out() -> None:
+            for task in self._tasks.values():
+                task.read_in_task()
+            then()
 
         self._loop.call_soon_threadsafe(carry_out)
 

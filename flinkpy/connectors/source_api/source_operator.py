@@ -57,6 +57,7 @@ class SourceReaderOperator(SourceOperator):
         self._reader: SourceReader[Any] | None = None
         self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
         self._timer: TimerHandle | None = None
+        self._lags: dict[str, float] = {}  # of the last batch whose records have timestamps
 
     def set_error_policy(self, policy: ErrorPolicy, name: str) -> None:
         if not self.source.takes_error_policy:
@@ -130,6 +131,8 @@ class SourceReaderOperator(SourceOperator):
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):
             raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
+        if polled.timestamps is not None:
+            self._lags["currentFetchEventTimeLag"] = self.context.clock.time_ms() - int(polled.timestamps[-1])
         if type(polled) is RowBatch and len(polled.values) > self.batch_size:
             self._rest = Parts(polled)
             polled = self._rest.take(self.batch_size)
@@ -140,6 +143,12 @@ class SourceReaderOperator(SourceOperator):
         self._emit_batch(batch)
         if type(batch) is RowBatch:
             self.rows_emitted += len(batch.values)
+        if batch.timestamps is not None:
+            self._lags["currentEmitEventTimeLag"] = self.context.clock.time_ms() - int(batch.timestamps[-1])
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        pending = None if self._reader is None else self._reader.pending_records()
+        return {**self._lags, **({} if pending is None else {"pendingRecords": pending})}
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """The reader's position is after its whole last batch, so the rest of that batch is emitted before the

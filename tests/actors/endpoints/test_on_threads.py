@@ -18,6 +18,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.readings import TaskReading
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
@@ -74,6 +75,11 @@ class InstantRunner:
         return []
 
     def read_accumulators(self, then: Callable[[], object]) -> None: ...
+
+    def readings(self) -> tuple[TaskReading, ...]:
+        return ()
+
+    def read_functions(self, then: Callable[[], object]) -> None: ...
 
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)
