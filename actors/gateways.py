@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.rpc.registration import RegistrationResponse
+from flinkpy.actors.task_executor_info import ProcessDescription, TaskExecutorInfo
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
@@ -147,6 +148,7 @@ class ClusterOverview:
 class TaskExecutorRegistration:
     location: TaskManagerLocation
     report: SlotReport
+    process: ProcessDescription = field(default_factory=ProcessDescription)
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,10 @@ class ResourceManagerGateway(Protocol):
     def heartbeat_from_job_master(self, resource_id: ResourceId, payload: JobMasterHeartbeat) -> None: ...
 
     def request_overview(self) -> Future[ClusterOverview]: ...
+
+    def request_task_executors(self) -> Future[tuple[TaskExecutorInfo, ...]]:
+        """Those that are registered, in the order of their registration."""
+        ...
 
 
 class JobMasterGateway(Protocol):
