@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from flinkpy.core.futures import Future
+from flinkpy.metrics.readings import ProcessReading
 
 INSPECTOR = "inspector"  # the endpoint's name, in every process
 
@@ -26,3 +27,7 @@ class ProcessInspectorGateway(Protocol):
     """For those who look into a process. Nothing changes by asking."""
 
     def request_figures(self) -> Future[ProcessFigures]: ...
+
+    def request_metrics(self) -> Future[ProcessReading]:
+        """The metrics of the process and of its tasks. Those of functions are as they were last read if a function has not returned for a while."""
+        ...

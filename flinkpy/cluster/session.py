@@ -13,10 +13,12 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.core.options.schema import SCHEMA
 
-_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.")
+_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.",
+               "metrics.reporter", "metrics.fetcher.")
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,11 @@ class SessionConfig:
     rpc: RpcConfig
     slots: SlotConfig
     rest: RestConfig = field(default_factory=RestConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values))
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values), MetricsConfig.of(values))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,15 @@ _C, _G, _M, _H = Kind.COUNTER, Kind.GAUGE, Kind.METER, Kind.HISTOGRAM
 IN, OUT = "Shuffle.Netty.Input.", "Shuffle.Netty.Output."
 
 
+_PYTHON = (  # of each process, where Flink has Status.JVM
+    ("Status.Python.Threads.Count", _G, "Threads of the process."),
+    ("Status.Python.Memory.RSS", _G, "Bytes of memory that the process has; 0 where the system does not tell."),
+    ("Status.Python.CPU.Time", _C, "Seconds of processor time that the process has used."),
+    ("Status.Python.GarbageCollector.Count", _C, "Garbage collections, of all generations."),
+    ("Status.Python.GarbageCollector.Collected", _C, "Objects that these have freed."),
+)
+
+
 def _all(scope: Scope, *rows: tuple[str, Kind, str] | tuple[str, Kind, str, str]) -> list[Definition]:
     return [Definition(row[0], scope, *row[1:]) for row in rows]
 
@@ -54,6 +63,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("numRunningJobs", _G, "Jobs that have not ended."),
         ("taskSlotsTotal", _G, "Slots of all TaskExecutors."),
         ("taskSlotsAvailable", _G, "Slots that no job has."),
+        *_PYTHON,
     ),
     *_all(
         Scope.JOB,
@@ -78,6 +88,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("Status.Shuffle.Netty.TotalMemory", _G, "The same in bytes."),
         ("Status.Shuffle.Netty.AvailableMemory", _G, "The same in bytes."),
         ("Status.Shuffle.Netty.UsedMemory", _G, "The same in bytes."),
+        *_PYTHON,
         ("numRunningTasks", _G, "Tasks that have not ended here."),
         ("Status.Network.bytesSent", _C, "Bytes sent to other processes over data connections."),
         ("Status.Network.bytesReceived", _C, "Bytes received from them."),

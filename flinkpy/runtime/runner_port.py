@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.metrics.readings import TaskReading
+from flinkpy.metrics.readings import ProcessReading
 
 
 class TaskReporter(Protocol):
@@ -78,8 +78,8 @@ class TaskRunner(Protocol):
         """Has the accumulators of what runs read on the tasks' own thread, when it comes to it; if they changed, ``then`` is called there."""
         ...
 
-    def readings(self) -> tuple[TaskReading, ...]:
-        """All metrics of what runs now, at once, from any thread; those of functions as they were last read."""
+    def reading(self) -> ProcessReading:
+        """All metrics now, at once, from any thread; those of functions as they were last read."""
         ...
 
     def read_functions(self, then: Callable[[], object]) -> None:

@@ -14,11 +14,13 @@ from starlette.applications import Starlette
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
+from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.routes import ROUTES
 
 PORT = 8081
@@ -33,7 +35,8 @@ class RestServer:
     Raises ConfigurationError if the address or the port cannot be had.
     """
 
-    def __init__(self, config: RestConfig, clock: Clock) -> None:
+    def __init__(self, config: RestConfig, clock: Clock, metrics: MetricsConfig | None = None) -> None:
+        self._metrics = metrics or MetricsConfig()
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
         self._socket = _bound(config)
         self.port: int = self._socket.getsockname()[1]
@@ -57,8 +60,9 @@ class RestServer:
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
         """Without ``inspectors`` no process can be looked into."""
-        self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
-        self._app.state.inspectors = inspectors
+        state, interval_s = self._app.state, self._metrics.fetch_interval.total_seconds()
+        state.calls, state.inspectors = DispatcherCalls(dispatcher, self._clock), inspectors
+        state.metrics, state.reporters = MetricFetcher(state.calls, inspectors, interval_s, socket.gethostname()), self._metrics.reporters
         self._thread.start()
 
     def stop(self) -> None:

@@ -21,7 +21,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundErro
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.metrics.readings import TaskReading
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, StreamBehaviour, TaskBehaviour
@@ -187,9 +187,9 @@ class SimulatedTaskRunner:
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
 
-    def readings(self) -> tuple[TaskReading, ...]:
-        """None: simulated tasks have no metrics."""
-        return ()
+    def reading(self) -> ProcessReading:
+        """Nothing: simulated tasks have no metrics."""
+        return ProcessReading()
 
     def read_functions(self, then: Callable[[], object]) -> None:
         then()

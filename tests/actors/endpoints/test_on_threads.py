@@ -18,7 +18,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.metrics.readings import TaskReading
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
@@ -76,8 +76,8 @@ class InstantRunner:
 
     def read_accumulators(self, then: Callable[[], object]) -> None: ...
 
-    def readings(self) -> tuple[TaskReading, ...]:
-        return ()
+    def reading(self) -> ProcessReading:
+        return ProcessReading()
 
     def read_functions(self, then: Callable[[], object]) -> None: ...
 
