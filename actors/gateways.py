@@ -101,7 +101,8 @@ class SavepointRequest:
 
 @dataclass(frozen=True)
 class SavepointStatus:
-    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``."""
+    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``.
+    ``checkpoint_id`` is the number of one that is complete."""
 
     trigger_id: str
     is_over: bool = False
@@ -109,6 +110,7 @@ class SavepointStatus:
     error: BaseException | None = None
     acknowledged: int = 0
     subtasks: int = 0  # 0: it has not begun
+    checkpoint_id: int | None = None
 
 
 @dataclass(frozen=True)
