@@ -1,4 +1,4 @@
-"""The metrics that the engine has: each one's name, scope and meaning, once. What is measured, told by REST, exported and documented follows this table.
+"""The metrics that the engine has: each one's name, scope and meaning, once. REST, exporters and docs/metrics.md follow this table.
 
 Names are Flink's. A name with dots stands in groups: REST tells ``Shuffle.Netty.Input.Buffers.inPoolUsage``, Prometheus has underscores there.
 """

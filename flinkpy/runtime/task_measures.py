@@ -14,7 +14,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
-from flinkpy.metrics.definitions import DEFINITIONS, IN, OUT, Scope
+from flinkpy.metrics.definitions import IN, OUT, Scope, of_scope
 from flinkpy.metrics.metricbase import Histogram
 from flinkpy.metrics.rates import Rate
 from flinkpy.metrics.readings import OperatorReading, OwnReading, Statistics, TaskReading, read_own
@@ -26,7 +26,7 @@ from flinkpy.runtime.stream_task import StreamTask
 
 LOG = logging.getLogger(__name__)
 
-_RATES = {scope: [(each.name, each.rate_of) for each in DEFINITIONS if each.scope is scope and each.rate_of] for scope in (Scope.TASK, Scope.OPERATOR)}
+_RATES = {scope: [(each.name, each.rate_of) for each in of_scope(scope) if each.rate_of] for scope in (Scope.TASK, Scope.OPERATOR)}
 _TIMES = {"busyTimeMsPerSecond": "accumulateBusyTimeMs", "idleTimeMsPerSecond": "accumulateIdleTimeMs",
           "backPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs", "softBackPressuredTimeMsPerSecond": "accumulateBackPressuredTimeMs"}
 MAILS = "mailboxMails"  # a counter that is told as a rate only
@@ -124,9 +124,8 @@ class TaskMeasures:
                 values["numRecordsSend"] = records_in
             if "numLateRecordsDropped" in values and came != MIN_TIMESTAMP:
                 values["watermarkLatency"] = max(0, now_ms - came)
-            for name, watermark in (("currentInputWatermark", came), ("currentOutputWatermark", went)):
-                if watermark != MIN_TIMESTAMP:
-                    values[name] = watermark
+            reached = {"currentInputWatermark": came, "currentOutputWatermark": went}
+            values |= {name: watermark for name, watermark in reached.items() if watermark != MIN_TIMESTAMP}
             values |= {name: self._rate(operator_id, name, values[of], now_s) for name, of in _RATES[Scope.OPERATOR] if of in values}
             own = tuple(each for each in self._own.get(str(operator_id), ()) if each.name not in values)
             found.append(OperatorReading(operator_id, operator.context.name, values, own))

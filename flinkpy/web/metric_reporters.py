@@ -1,5 +1,4 @@
-"""Brings metrics to those who do not ask by REST: Prometheus at a port of its own, OpenTelemetry, Ray. On a thread of its own, beside the REST endpoint.
-"""
+"""Brings metrics to those who do not ask by REST: Prometheus at a port of its own, OpenTelemetry, Ray. It has a thread of its own."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from flinkpy.core.elements import Batch, ControlElement, Element, LatencyMarker,
 from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, JobVertexId, OperatorId
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.checkpoints import ChannelKey
-from flinkpy.network.port import Traffic
 from flinkpy.graph.partitioning import FORWARD
+from flinkpy.network.port import Traffic
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo

@@ -53,7 +53,8 @@ def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, jo
     paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ()) and "triggerid" not in route.path]
     assert len(paths) > 15
     for path in paths:
-        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0])
+        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0]).replace("{subtaskindex:int}", "0")
+        path = path.replace("{taskmanagerid}", rest.get(f"/jobs/{job}/vertices/{vertices(rest, job)[0]}/taskmanagers")["taskmanagers"][0]["taskmanager-id"])
         assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
 
 

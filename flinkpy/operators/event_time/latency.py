@@ -15,7 +15,6 @@ from flinkpy.core.elements import LatencyMarker
 from flinkpy.metrics.metricbase import Histogram, Place
 from flinkpy.metrics.reported import metrics_of
 
-
 SOURCE, LATENCY = "source_id", "latency"
 
 

@@ -6,13 +6,25 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo
 from flinkpy.actors.gateways import ClusterOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.metrics.definitions import BY_NAME, Scope
 from flinkpy.metrics.readings import TaskReading, Value, flat
 
-AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean}
+
+
+def skew(numbers: list[float]) -> float:
+    """How unequal they are: the mean distance from their mean, in percent of that; at most 100.
+
+    >>> skew([5, 5]), skew([0, 10])
+    (0.0, 100.0)
+    """
+    mean = fmean(numbers)
+    return min(100.0, 100 * fmean(abs(number - mean) for number in numbers) / abs(mean)) if mean else 0.0
+
+
+AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean, "skew": skew}
 _IN_OPERATOR = str.maketrans({" ": "_", ".": "_", ":": "_", ",": "_", '"': None})  # of an operator's name, as Flink replaces it
 
 
@@ -82,8 +94,8 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
 
 
 def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
-    """Over several subtasks, TaskExecutors or jobs, as far as they have the metric; ``aggregates`` are some of min, max, sum and avg, all of them
-    without it. Raises ValueError for another one."""
+    """Over several subtasks, TaskExecutors or jobs, as far as they have the metric; ``aggregates`` are some of min, max, sum, avg and skew, all
+    of them without it. Raises ValueError for another one."""
     numbers: dict[str, list[float]] = {}
     for values in each:
         for name, value in values.items():
@@ -94,5 +106,5 @@ def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates:
     wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
     unknown = [name for name in wanted if name not in AGGREGATES]
     if unknown:
-        raise ValueError(f"agg={','.join(unknown)} is not there: min, max, sum, avg")
+        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
     return [{"id": name, **{how: AGGREGATES[how](numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]

@@ -18,9 +18,9 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.metrics.readings import ProcessReading
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder, TaskBehaviour
 
