@@ -45,6 +45,13 @@ class TaskReading:
     values: Mapping[str, float | Statistics] = field(default_factory=dict)
     operators: tuple[OperatorReading, ...] = ()
 
+    def flat_values(self) -> dict[str, float]:
+        """The task's own, as numbers: a histogram has one for each of its statistics."""
+        found: dict[str, float] = {}
+        for name, value in self.values.items():
+            found |= {f"{name}_{statistic}": number for statistic, number in value.items()} if isinstance(value, Mapping) else {name: value}
+        return found
+
 
 @dataclass(frozen=True)
 class ProcessReading:

@@ -266,6 +266,7 @@ class Task:
         return TaskMetrics(
             self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
             int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
+            self.reading(),
         )
 
     def reading(self) -> TaskReading | None:

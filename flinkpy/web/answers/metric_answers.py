@@ -9,9 +9,7 @@ from typing import Any
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo
 from flinkpy.actors.gateways import ClusterOverview
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.metrics.definitions import BY_NAME, Scope
 from flinkpy.metrics.readings import TaskReading, Value, flat
-
 
 
 def skew(numbers: list[float]) -> float:
@@ -52,17 +50,13 @@ def of_subtask(subtask: SubtaskInfo, reading: TaskReading | None = None) -> dict
     """Its own metrics, and behind the name of the operator those of its operators. Without a ``reading`` of its current attempt, which has ended or
     is new, what the JobMaster knows of it."""
     if reading is not None and reading.attempt_id.attempt == subtask.attempt:
-        return {**_of_task(reading), **_of_operators(reading)}
+        return {**reading.flat_values(), **_of_operators(reading)}
     busy, back_pressured, idle = subtask.shares
     return {
         "numRecordsIn": subtask.records_in, "numRecordsOut": subtask.records_out, "busyTimeMsPerSecond": busy,
         "backPressuredTimeMsPerSecond": back_pressured, "idleTimeMsPerSecond": idle, "accumulateBusyTimeMs": subtask.busy_ms,
         "accumulateBackPressuredTimeMs": subtask.back_pressured_ms, "accumulateIdleTimeMs": subtask.idle_ms,
     }
-
-
-def _of_task(reading: TaskReading) -> dict[str, Value]:
-    return {told: number for name, value in reading.values.items() for told, number in flat(name, BY_NAME[Scope.TASK, name].kind, value)}
 
 
 def _of_operators(reading: TaskReading) -> dict[str, Value]:
