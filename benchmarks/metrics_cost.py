@@ -50,7 +50,7 @@ def _compared(name: str, batches: list[Batch], times: int, job: Callable[[DataSt
         with _scraped():
             return run({"metrics.reporters": "prom", "metrics.reporter.prom.port": PORT, "metrics.fetcher.update-interval": "0"})
 
-    return medians(f"{name}, metrics read each second", in_turn((measured, lambda: run({})), rounds), "records/s", 0.99)
+    return medians(f"{name}, metrics read each second", in_turn((measured, lambda: run({})), rounds), "records/s", 0.9)  # at the default a tenth of the difference: 1 %
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
@@ -44,7 +44,7 @@ class MetricReporters:
         self._socket = None if config.prometheus_port is None else _listening(address, config.prometheus_port)
         self.port: int | None = None if self._socket is None else self._socket.getsockname()[1]
         self._stopped = threading.Event()
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
+        self._end: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._thread: threading.Thread | None = None
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls) -> None:
@@ -54,22 +54,23 @@ class MetricReporters:
         self._thread.start()
 
     async def _report(self, fetcher: MetricFetcher) -> None:
-        work: list[Coroutine[Any, Any, None]] = [self._push(fetcher, export, interval_s) for export, interval_s in self._exports]
-        if self._socket is not None:
-            work.append(self._serve_prometheus(fetcher, self._socket))
-        task = asyncio.ensure_future(_all_of(work))
-        self._running = asyncio.get_running_loop(), task
-        if self._stopped.is_set():
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        end = asyncio.Event()
+        self._end = asyncio.get_running_loop(), end
+        pushing = [asyncio.ensure_future(self._push(fetcher, export, interval_s)) for export, interval_s in self._exports]
+        server = self._prometheus_server(fetcher)
+        serving = None if self._socket is None else asyncio.ensure_future(server.serve([self._socket]))
+        if not self._stopped.is_set():
+            await end.wait()
+        server.should_exit = True  # it closes its connections
+        for push in pushing:
+            push.cancel()
+        await asyncio.gather(*pushing, *([] if serving is None else [serving]), return_exceptions=True)
 
-    async def _serve_prometheus(self, fetcher: MetricFetcher, listening: socket.socket) -> None:
+    def _prometheus_server(self, fetcher: MetricFetcher) -> uvicorn.Server:
         app = Starlette(routes=PROMETHEUS_ROUTES, exception_handlers=HANDLERS)
         app.state.metrics, app.state.reporters = fetcher, self._config.reporters
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS,
-                                        timeout_graceful_shutdown=1, server_header=False))
-        await server.serve([listening])
+        return _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS,
+                                      timeout_graceful_shutdown=1, server_header=False))
 
     async def _push(self, fetcher: MetricFetcher, export: Export, interval_s: float) -> None:
         """What goes wrong is logged, and tried again the next time."""
@@ -86,10 +87,10 @@ class MetricReporters:
     def stop(self) -> None:
         """Returns when the thread has ended, or after a few seconds."""
         self._stopped.set()
-        if self._running is not None:
-            loop, task = self._running
+        if self._end is not None:
+            loop, end = self._end
             with contextlib.suppress(RuntimeError):  # it has ended
-                loop.call_soon_threadsafe(task.cancel)
+                loop.call_soon_threadsafe(end.set)
         if self._thread is not None:
             self._thread.join(STOP_S)
         if self._socket is not None:
@@ -103,12 +104,8 @@ class _Server(uvicorn.Server):
     """Leaves the signals of the process alone."""
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Any:
+    def capture_signals(self) -> Iterator[None]:
         yield
-
-
-async def _all_of(work: list[Coroutine[Any, Any, None]]) -> None:
-    await asyncio.gather(*work)
 
 
 def _exports(config: MetricsConfig) -> list[tuple[Export, Any]]:
