@@ -50,13 +50,13 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._offset = 0  # of the first record of the last batch, or of the one that cannot be decoded
         self._done: list[KafkaSplit] = []  # read to their stop: a later run of the job may have another one
         self._stops: Stops = {}
-        self._close_intake: Callable[[], None] = lambda: None
+        self._has_intake = False
         self._ended: Offsets = {}  # the offsets of partitions that were read to their stop, until they are committed
         self._to_commit: dict[int, Offsets] = {}
 
     def start(self) -> None:
         self._intake = self._open_intake()
-        self._close_intake = self._intake.close
+        self._has_intake = True
 
     # -- splits ---------------------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,8 @@ class KafkaReader(SourceReader[KafkaSplit]):
 
     def close(self) -> None:
         self._ready.clear()
-        self._close_intake()
+        if self._has_intake:  # it may be that none could be opened
+            self._intake.close()
 
     def __repr__(self) -> str:
         return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"
