@@ -16,7 +16,7 @@ from flinkpy.core.ids import OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.metrics.definitions import IN, OUT, Scope, of_scope
 from flinkpy.metrics.metricbase import Histogram
-from flinkpy.metrics.rates import Rate
+from flinkpy.metrics.counter_rates import Rate
 from flinkpy.metrics.readings import OperatorReading, OwnReading, Statistics, TaskReading, read_own
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.network.port import Traffic

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
-from flinkpy.metrics import Histogram, Metric, MetricGroup, metricbase, rates, readings
+from flinkpy.metrics import Histogram, Metric, MetricGroup, counter_rates, metricbase, readings
 from flinkpy.metrics.definitions import BY_NAME, DEFINITIONS, Kind
 from flinkpy.metrics.metricbase import QUANTILES, Place
-from flinkpy.metrics.rates import SPAN_S, Rate
+from flinkpy.metrics.counter_rates import SPAN_S, Rate
 from flinkpy.metrics.readings import read_own
 from flinkpy.metrics.reported import ACCUMULATOR, metrics_of, reported, without_metrics
 
@@ -30,7 +30,7 @@ def group(clock: ManualClock) -> MetricGroup:
 
 
 def test_the_examples_run() -> None:
-    assert sum(doctest.testmod(module).failed for module in (metricbase, rates, readings)) == 0
+    assert sum(doctest.testmod(module).failed for module in (metricbase, counter_rates, readings)) == 0
 
 
 def test_one_name_is_one_metric(group: MetricGroup) -> None:
