@@ -11,6 +11,7 @@ writer never blocks and never loses records: elements without room wait in the p
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
@@ -83,6 +84,10 @@ def _joined(parts: list[ColumnBatch]) -> ColumnBatch:
     return ColumnBatch(data, np.concatenate(stamps) if stamps else None)
 
 
+def _written_to(partition: WritablePartition) -> Traffic:
+    return Traffic(sum(partition.bytes_to), sum(partition.batches_to), 0, 0, *partition.held())
+
+
 class PartitionWriter:
     """The RecordWriter of one partition (see ``flinkpy.network.port``).
 
@@ -100,6 +105,7 @@ class PartitionWriter:
         self._sizes = SizeEstimator()
         self.records = 0
         self._bytes_to, self._batches_to = partition.bytes_to, partition.batches_to
+        self.traffic: Callable[[], Traffic] = partial(_written_to, partition)  # a part of RecordWriter
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
         self._flush_wanted = False
@@ -114,9 +120,6 @@ class PartitionWriter:
     @property
     def available(self) -> bool:
         return self._partition.has_room
-
-    def traffic(self) -> Traffic:
-        return Traffic(sum(self._bytes_to), sum(self._batches_to), 0, 0, *self._partition.held())
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self._on_available = on_available

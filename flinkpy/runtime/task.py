@@ -25,7 +25,6 @@ from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.live import LiveAccumulators
-from flinkpy.metrics.readings import TaskReading
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
 from flinkpy.operators.chain.own_functions import with_own_functions
@@ -62,7 +61,7 @@ class Task:
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
-        self._measures: TaskMeasures | None = None
+        self.measures: TaskMeasures | None = None  # from RUNNING on
         self._began_s = 0.0
         self._run_io, self._file_stores, self._backup = run_io, file_stores, backup
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
@@ -147,7 +146,7 @@ class Task:
             config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores, self._backup)
         self.stream_task.restore()
         clock = self._loop.clock
-        self._measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
+        self.measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
         self._move(_S.RUNNING)
         early, self._early = self._early, []
         for operator_id, event in early:
@@ -266,22 +265,8 @@ class Task:
         return TaskMetrics(
             self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
             int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
-            self.reading(),
+            None if self.measures is None else self.measures.read(),
         )
-
-    def reading(self) -> TaskReading | None:
-        """All metrics now, from any thread; those of functions as ``read_in_task`` read them last. None of a task that does not run yet."""
-        return None if self._measures is None else self._measures.read()
-
-    def read_in_task(self) -> None:
-        """Reads the functions' metrics, in the loop's thread."""
-        if self._measures is not None:
-            self._measures.read_in_task()
-
-    def send_mail(self) -> None:
-        """Finds out how long a mail waits; from any thread."""
-        if self._measures is not None:
-            self._measures.send_mail()
 
     def read_accumulators(self) -> bool:
         """Reads the functions' accumulators and metrics; True if ``metrics`` reports something new from now on."""

@@ -14,9 +14,9 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
+from flinkpy.metrics.counter_rates import Rate
 from flinkpy.metrics.definitions import IN, OUT, Scope, of_scope
 from flinkpy.metrics.metricbase import Histogram
-from flinkpy.metrics.counter_rates import Rate
 from flinkpy.metrics.readings import OperatorReading, OwnReading, Statistics, TaskReading, read_own
 from flinkpy.metrics.reported import metrics_of
 from flinkpy.network.port import Traffic
@@ -95,7 +95,7 @@ class TaskMeasures:
 
     def _of_task(self, chain: OperatorChain, now_s: float) -> dict[str, float | Statistics]:
         task, time = self._task, self._task.time
-        came, written = task.traffic_in(), chain.metrics.traffic_out()
+        came, written = sum((gate.traffic() for gate in task.gates), Traffic()), chain.metrics.traffic_out()
         counted: dict[str, float] = {
             "numRecordsIn": chain.metrics.records_in, "numRecordsOut": chain.metrics.records_out,
             "numBytesIn": came.local_bytes + came.remote_bytes, "numBytesInLocal": came.local_bytes, "numBytesInRemote": came.remote_bytes,
@@ -111,7 +111,7 @@ class TaskMeasures:
             **counted, **rates, **shares, "hardBackPressuredTimeMsPerSecond": 0, "isBackPressured": int(time.reason is Waiting.OUTPUT),
             "initializationTime": self._initialization_ms, "mailboxLatencyMs": self._latency.value(), "mailboxQueueSize": len(task.mailbox),
             "numFiredTimers": sum(operator.fired_timers for operator in chain.operators), **_buffers(IN, "in", "input", came),
-            **_buffers(OUT, "out", "output", written), **task.event_time_and_barriers(),
+            **_buffers(OUT, "out", "output", written), **task.input.event_time_and_barriers(),
         }
 
     def _of_operators(self, chain: OperatorChain, now_s: float) -> list[OperatorReading]:

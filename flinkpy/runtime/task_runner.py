@@ -171,17 +171,18 @@ class SlotTaskRunner:
 
     def reading(self) -> ProcessReading:
         tasks = list(self._tasks.values())
-        found = [task.reading() for task in tasks]
         values = {**_network_values(self._shuffle.statistics(), self._segment_size), "numRunningTasks": len(tasks)}
-        return ProcessReading(values, tuple(reading for reading in found if reading is not None))
+        return ProcessReading(values, tuple(task.measures.read() for task in tasks if task.measures is not None))
 
     def read_functions(self, then: Callable[[], object]) -> None:
         for task in list(self._tasks.values()):
-            task.send_mail()
+            if task.measures is not None:
+                task.measures.send_mail()
 
         def carry_out() -> None:
             for task in self._tasks.values():
-                task.read_in_task()
+                if task.measures is not None:
+                    task.measures.read_in_task()
             then()
 
         self._loop.call_soon_threadsafe(carry_out)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
 from flinkpy.metrics import Histogram, Metric, MetricGroup, counter_rates, metricbase, readings
+from flinkpy.metrics.counter_rates import SPAN_S, Rate
 from flinkpy.metrics.definitions import BY_NAME, DEFINITIONS, Kind
 from flinkpy.metrics.metricbase import QUANTILES, Place
-from flinkpy.metrics.counter_rates import SPAN_S, Rate
 from flinkpy.metrics.readings import read_own
 from flinkpy.metrics.reported import ACCUMULATOR, metrics_of, reported, without_metrics
 

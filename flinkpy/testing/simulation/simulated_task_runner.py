@@ -100,6 +100,10 @@ class SimulatedTask:
         self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event))
 
 
+def _nothing_to_read(then: Callable[[], object]) -> None:
+    then()
+
+
 class SimulatedTaskRunner:
     """Runs simulated tasks in one process of the simulated network."""
 
@@ -184,15 +188,11 @@ class SimulatedTaskRunner:
     def metrics(self) -> list[TaskMetrics]:
         return [task.metrics() for task in self._tasks.values()]
 
+    reading = staticmethod(ProcessReading)  # nothing: simulated tasks have no metrics
+    read_functions = staticmethod(_nothing_to_read)
+
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
-
-    def reading(self) -> ProcessReading:
-        """Nothing: simulated tasks have no metrics."""
-        return ProcessReading()
-
-    def read_functions(self, then: Callable[[], object]) -> None:
-        then()
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
