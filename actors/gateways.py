@@ -85,7 +85,7 @@ class JobMetrics:
     """
 
     accumulators: dict[str, Any] = field(default_factory=dict)
-    engine: dict[str, int] = field(default_factory=dict)
+    engine: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, JobVertexId
+from flinkpy.metrics.readings import ProcessReading
 
 INSPECTOR = "inspector"  # the endpoint's name, in every process
 LONGEST_PIECE = 1 << 20  # bytes of a log in one answer
@@ -80,4 +81,8 @@ class ProcessInspectorGateway(Protocol):
     def sample_vertex(self, job_id: JobId, vertex_id: JobVertexId) -> Future[tuple[StackSample, ...]]:
         """What the subtasks of the vertex did here in the last half minute or more. Looking begins with the first question, whose answer is
         empty, and ends soon after the last one."""
+        ...
+
+    def request_metrics(self) -> Future[ProcessReading]:
+        """The metrics of the process and of its tasks. Those of functions are as they were last read if a function has not returned for a while."""
         ...

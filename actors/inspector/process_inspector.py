@@ -4,6 +4,7 @@ held up by those who watch, and it answers while they are busy. It reads, and ch
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from flinkpy.actors.inspector.frame_sampler import FrameSampler
@@ -15,7 +16,10 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, JobVertexId
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import TaskRunner
+
+FUNCTIONS_S = 0.5  # how long the metrics of functions are waited for, as a function may not return for long
 
 
 class ProcessInspector(RpcEndpoint):
@@ -46,3 +50,30 @@ class ProcessInspector(RpcEndpoint):
 
     def sample_vertex(self, job_id: JobId, vertex_id: JobVertexId) -> tuple[StackSample, ...]:
         return () if self._sampler is None else self._sampler.samples_of(job_id, vertex_id)
+
+    def request_metrics(self) -> Future[ProcessReading]:
+        answer: Future[ProcessReading] = Future()
+        if self._runner is None:
+            answer.complete(self._reading())
+            return answer
+
+        def tell() -> None:
+            if not answer.done:
+                answer.complete(self._reading())
+
+        patience = self.schedule_run_async(FUNCTIONS_S, tell)
+        self._runner.read_functions(lambda: self.run_async(tell))
+        answer.add_done_callback(lambda _: patience.cancel())
+        return answer
+
+    def _reading(self) -> ProcessReading:
+        reading = ProcessReading() if self._runner is None else self._runner.reading()
+        return replace(reading, values={**reading.values, **python_values(self.request_figures())})
+
+
+def python_values(figures: ProcessFigures) -> dict[str, float]:
+    """The figures as metrics."""
+    return {
+        "Status.Python.Threads.Count": figures.threads, "Status.Python.Memory.RSS": figures.rss, "Status.Python.CPU.Time": figures.cpu_s,
+        "Status.Python.GarbageCollector.Count": sum(figures.collections), "Status.Python.GarbageCollector.Collected": sum(figures.collected),
+    }

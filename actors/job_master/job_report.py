@@ -168,11 +168,11 @@ def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> Ve
         max((subtask.counted_ms for subtask in subtasks), default=0), *map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks))))
 
 
-def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, int]:
-    """Counters under Flink's names, each behind the name of the task or the operator and the subtask:
+def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, float]:
+    """Metrics under Flink's names, each behind the name of the task or the operator and the subtask:
     ``Map.0.numRecordsIn``. If several share a name, none of them is reported, because a reader could not tell them
     apart."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     names = Counter(operator.name for vertex in vertices for operator in vertex.operators)
     titles = Counter(vertex.name for vertex in vertices)
     for vertex in vertices:
@@ -181,15 +181,21 @@ def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVer
             subtask = subtasks.get(ExecutionVertexId(vertex.id, index))
             if subtask is None or subtask.metrics is None:
                 continue
+            reading = subtask.metrics.reading
+            for operator in () if reading is None else reading.operators:
+                if operator.operator_id in named:
+                    found |= _named(named[operator.operator_id], index, operator.values)
             for operator_id, records_in, records_out in subtask.metrics.operators:
                 if operator_id in named:
-                    found |= _named(named[operator_id], index, numRecordsIn=records_in, numRecordsOut=records_out)
+                    found |= _named(named[operator_id], index, {"numRecordsIn": records_in, "numRecordsOut": records_out})
             if titles[vertex.name] == 1:
                 busy, back_pressured, idle = subtask.shares
-                found |= _named(vertex.name, index, numRecordsIn=subtask.metrics.records_in, numRecordsOut=subtask.metrics.records_out,
-                                busyTimeMsPerSecond=busy, backPressuredTimeMsPerSecond=back_pressured, idleTimeMsPerSecond=idle)
+                flattened = {} if reading is None else reading.flat_values()
+                found |= _named(vertex.name, index, {
+                    **flattened, "numRecordsIn": subtask.metrics.records_in, "numRecordsOut": subtask.metrics.records_out,
+                    "busyTimeMsPerSecond": busy, "backPressuredTimeMsPerSecond": back_pressured, "idleTimeMsPerSecond": idle})
     return found
 
 
-def _named(name: str, subtask: int, **values: int) -> dict[str, int]:
+def _named(name: str, subtask: int, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{name}.{subtask}.{metric}": value for metric, value in values.items()}

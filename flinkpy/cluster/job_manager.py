@@ -19,15 +19,16 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.session import SessionConfig
 from flinkpy.cluster.take_over import with_checkpoint_folder
 from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.high_availability import HighAvailability
-from flinkpy.core.options.rest import RestConfig
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.locations import absolute
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 if TYPE_CHECKING:
+    from flinkpy.web.metric_reporters import MetricReporters
     from flinkpy.web.rest_server import RestServer
     from flinkpy.web.webhook import Webhook
 
@@ -38,7 +39,7 @@ class JobManager:
     given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
     ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left.
 
-    Raises ConfigurationError if the REST endpoint cannot have its port.
+    Raises ConfigurationError if the REST endpoint or Prometheus cannot have their ports.
     """
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
@@ -46,9 +47,15 @@ class JobManager:
                  inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
                  previous_workers: Sequence[ResourceId] = ()) -> None:
         self._service, self._config, self._inheritance = service, config, inheritance
-        self._rest = _rest_server(config.rest, service.clock)
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
         self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
+        self.reporters: MetricReporters | None = None
+        self._rest = _rest_server(config, service.clock)
+        try:
+            self.reporters = _metric_reporters(config, service.clock)
+        except ConfigurationError:
+            self.stop_rest()
+            raise
         term = None if inheritance is None else inheritance.term.token
         self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
@@ -63,15 +70,23 @@ class JobManager:
         self.resource_manager.start()
         self.dispatcher.start()
         self.inspector.start()
-        if self._rest is not None:
-            self._serve(self._rest)
+        if self._rest is not None or self.reporters is not None:
+            self._serve()
 
-    def _serve(self, rest: RestServer) -> None:
+    def _serve(self) -> None:
         from flinkpy.web.inspector_calls import InspectorCalls
 
         dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
         manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
-        dispatcher.then(lambda jobs: manager.then(lambda workers: rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)))
+
+        def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
+            # Each has an event loop, and so calls of its own
+            if self._rest is not None:
+                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)
+            if self.reporters is not None:
+                self.reporters.serve(jobs, InspectorCalls(self._service, workers))
+
+        dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 
     @property
     def rest(self) -> str:
@@ -88,8 +103,10 @@ class JobManager:
             self._webhook.close()
 
     def stop_rest(self) -> None:
-        if self._rest is not None:
-            self._rest.stop()
+        """Ends the REST endpoint, and what reports metrics."""
+        for each in (self._rest, self.reporters):
+            if each is not None:
+                each.stop()
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
@@ -118,9 +135,17 @@ def _webhook(config: WebhookConfig | None) -> Webhook | None:
     return Webhook(config)
 
 
-def _rest_server(config: RestConfig, clock: Clock) -> RestServer | None:
-    if not config.enabled:
+def _rest_server(config: SessionConfig, clock: Clock) -> RestServer | None:
+    if not config.rest.enabled:
         return None
     from flinkpy.web.rest_server import RestServer  # a quarter of a second, for those who want it
 
-    return RestServer(config, clock)
+    return RestServer(config.rest, clock, config.metrics)
+
+
+def _metric_reporters(config: SessionConfig, clock: Clock) -> MetricReporters | None:
+    if not config.metrics.needs_server:
+        return None
+    from flinkpy.web.metric_reporters import MetricReporters
+
+    return MetricReporters(config.metrics, config.rest.address, clock)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.readings import ProcessReading
 
 
 class TaskReporter(Protocol):
@@ -75,6 +76,14 @@ class TaskRunner(Protocol):
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Has the accumulators of what runs read on the tasks' own thread, when it comes to it; if they changed, ``then`` is called there."""
+        ...
+
+    def reading(self) -> ProcessReading:
+        """All metrics now, at once, from any thread; those of functions as they were last read."""
+        ...
+
+    def read_functions(self, then: Callable[[], object]) -> None:
+        """Has the metrics of functions read on the tasks' own thread, when it comes to it; then ``then`` is called there. From any thread."""
         ...
 
     def statistics(self) -> RunnerStatistics: ...

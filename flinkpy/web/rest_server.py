@@ -17,12 +17,14 @@ from starlette.routing import BaseRoute
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
 from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
+from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.routes import ROUTES
 from flinkpy.web.tls import server_context
 
@@ -38,7 +40,8 @@ class RestServer:
     Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be used.
     """
 
-    def __init__(self, config: RestConfig, clock: Clock, routes: Sequence[BaseRoute] = ROUTES) -> None:
+    def __init__(self, config: RestConfig, clock: Clock, metrics: MetricsConfig | None = None, routes: Sequence[BaseRoute] = ROUTES) -> None:
+        self._metrics = metrics or MetricsConfig()
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
         self._tls = None if config.tls is None else server_context(config.tls)
         self._socket = _bound(config)
@@ -66,7 +69,9 @@ class RestServer:
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
         """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
-        self.begin(calls=DispatcherCalls(dispatcher, self._clock), inspectors=inspectors, options=options or {})
+        calls, interval_s = DispatcherCalls(dispatcher, self._clock), self._metrics.fetch_interval.total_seconds()
+        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname())
+        self.begin(calls=calls, inspectors=inspectors, options=options or {}, metrics=metrics, reporters=self._metrics.reporters)
 
     def begin(self, **state: object) -> None:
         """Answers from now on. ``state`` is what handlers ask, by name."""

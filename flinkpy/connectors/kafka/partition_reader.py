@@ -174,6 +174,9 @@ class KafkaReader(SourceReader[KafkaSplit]):
                 raise MalformedRecordError(self.position() or "", error.__cause__) from None
             raise (error.__cause__ or error) from None
 
+    def pending_records(self) -> int | None:
+        return self._intake.pending({partition: split.offset for partition, split in self._splits.items()})
+
     def split_of_batch(self) -> str | None:
         return f"{self._last.topic}-{self._last.partition}" if self._last is not None else None
 

@@ -14,6 +14,7 @@ from flinkpy.core.reactor import ReactorTimer
 from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.port import InputGate
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner, overtakes_in_s
+from flinkpy.runtime.checkpointing.barrier_times import BarrierTimes
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
 
 PassBarrier = Callable[[CheckpointBarrier, "ChannelRecording | None", int], None]
@@ -31,10 +32,10 @@ class InputBarriers:
         self._channels = [(gate, channel) for gate in gates for channel in range(gate.channels)]
         self._timing, self._pass_barrier, self._rest, self._may_overtake = timing, pass_barrier, rest, may_overtake
         self._aligner = BarrierAligner(len(self._channels))
+        self.times = BarrierTimes(timing.now_ms)
         self._recording: ChannelRecording | None = None
         self._recorded: set[int] = set()  # channels whose barrier is awaited
         self._timer: tuple[int, ReactorTimer] | None = None  # with the checkpoint whose alignment it ends
-        self._first = -1, 0  # the newest checkpoint of which a barrier has come, and when
         self._wanted: int | None = None  # the checkpoint whose barriers are about to be looked for
         for gate in gates:
             gate.set_barrier_listener(self._arrived)
@@ -110,8 +111,7 @@ class InputBarriers:
     def _came(self, flat: int, barrier: CheckpointBarrier, overtaken: Sequence[Element]) -> None:
         if self._recording is not None and self._recording.checkpoint_id < barrier.checkpoint_id:
             self._stop_recording()  # that checkpoint is given up
-        if self._first[0] < barrier.checkpoint_id:
-            self._first = barrier.checkpoint_id, self._timing.now_ms()
+        self.times.barrier_came(barrier)
         step = self._aligner.barrier(flat, barrier)
         if step.overtakes:
             self._begin_recording(barrier.checkpoint_id, step.record)
@@ -131,8 +131,8 @@ class InputBarriers:
         if step.forward is not None:
             if self._timer is not None and self._timer[0] <= step.forward.checkpoint_id:
                 self._stop_timer()
-            came_ms = self._first[1] if self._first[0] == step.forward.checkpoint_id else self._timing.now_ms()
-            self._pass_barrier(step.forward, self._recording if step.overtakes else None, came_ms)
+            self.times.barrier_passed(step.forward)
+            self._pass_barrier(step.forward, self._recording if step.overtakes else None, self.times.came_ms(step.forward))
         if step.complete and self._recording is not None:
             recording = self._recording
             self._stop_recording()

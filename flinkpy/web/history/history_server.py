@@ -20,7 +20,7 @@ from flinkpy.web.rest_server import RestServer
 
 def history_server(config: HistoryConfig, clock: Clock) -> RestServer:
     """Serves from now on, until it is stopped. Raises ConfigurationError if it cannot have its port."""
-    server = RestServer(config.rest, clock, ROUTES)
+    server = RestServer(config.rest, clock, routes=ROUTES)
     server.begin(archives=Archives(config.folders, clock, config.refresh_s, config.retained), clock=clock)
     return server
 

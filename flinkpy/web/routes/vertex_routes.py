@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.core.ids import JobVertexId, ResourceId
-from flinkpy.web.answers import flame_graph_answers, metric_answers, vertex_answers
+from flinkpy.web.answers import flame_graph_answers, vertex_answers
 from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.requests import inspectors_of, job_of, subtask_of, vertex_of
 
@@ -53,19 +53,6 @@ async def get_back_pressure(request: Request) -> JSONResponse:
     return JSONResponse(vertex_answers.back_pressure(*await vertex_of(request)))
 
 
-async def get_vertex_metrics(request: Request) -> JSONResponse:
-    _, vertex = await vertex_of(request)
-    return JSONResponse(metric_answers.listed(metric_answers.of_vertex(vertex), request.query_params.get("get")))
-
-
-async def get_subtask_metrics(request: Request) -> JSONResponse:
-    _, vertex = await vertex_of(request)
-    try:
-        return JSONResponse(metric_answers.aggregated(vertex, request.query_params.get("get"), request.query_params.get("agg")))
-    except ValueError as error:
-        raise bad_request(str(error)) from None
-
-
 async def get_flame_graph(request: Request) -> JSONResponse:
     job, vertex = await vertex_of(request)
     kind, only = request.query_params.get("type", "full").lower(), request.query_params.get("subtaskindex")
@@ -91,8 +78,6 @@ ROUTES = [
     Route("/jobs/{jobid}/rescaling", refuse_to_rescale, methods=["PATCH"]),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}", get_subtask),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/attempts/{attempt}", get_attempt),
-    Route("/jobs/{jobid}/vertices/{vertexid}/metrics", get_vertex_metrics),
-    Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics", get_subtask_metrics),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasktimes", get_subtask_times),
     Route("/jobs/{jobid}/vertices/{vertexid}/taskmanagers", get_vertex_task_managers),
     Route("/jobs/{jobid}/vertices/{vertexid}/backpressure", get_back_pressure),
