@@ -99,7 +99,14 @@ class SimulatedTask:
         self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event))
 
 
-class SimulatedTaskRunner:
+class WithoutThread:
+    """A runner whose tasks have no thread that could be looked at."""
+
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
+
+class SimulatedTaskRunner(WithoutThread):
     """Runs simulated tasks in one process of the simulated network."""
 
     def __init__(
@@ -185,9 +192,6 @@ class SimulatedTaskRunner:
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
-
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        return None, None
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
