@@ -104,7 +104,14 @@ def _nothing_to_read(then: Callable[[], object]) -> None:
     then()
 
 
-class SimulatedTaskRunner:
+class WithoutThread:
+    """A runner whose tasks have no thread that could be looked at."""
+
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
+
+class SimulatedTaskRunner(WithoutThread):
     """Runs simulated tasks in one process of the simulated network."""
 
     def __init__(
@@ -193,9 +200,6 @@ class SimulatedTaskRunner:
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""
-
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        return None, None
 
     def statistics(self) -> RunnerStatistics:
         tasks = self._tasks.values()
