@@ -103,8 +103,18 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def __rmod__(self, other: Any) -> Expression:
         return as_expression(other)._call("%", self)
 
+    def __pow__(self, other: Any) -> Expression:
+        """The power as a float, also of integers; NaN where no real number is the power."""
+        return self._call("**", other)
+
+    def __rpow__(self, other: Any) -> Expression:
+        return as_expression(other)._call("**", self)
+
     def __neg__(self) -> Expression:
         return self._call("negate")
+
+    def __abs__(self) -> Expression:
+        return self.abs
 
     @property
     def abs(self) -> Expression:
@@ -134,6 +144,10 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         if isinstance(places, bool) or not isinstance(places, int):
             raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
         return self._call("round", places=places)
+
+    def __round__(self, places: int = 0) -> Expression:
+        raise ProgramError(f"Python's round() takes halves to the even neighbour; write {self!r}.round({places or ''}), which takes them away from zero, "
+                           "as in SQL")
 
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
@@ -184,6 +198,11 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def is_not_null(self) -> Expression:
         """Whether the value is not null; never null itself."""
         return self._call("is_not_null")
+
+    @property
+    def is_nan(self) -> Expression:
+        """Whether the number is NaN; null for null."""
+        return self._call("is_nan")
 
     @property
     def is_true(self) -> Expression:
@@ -364,7 +383,7 @@ class Call(Expression):
 
 _PREFIXES = {"negate": "-", "not": "~"}
 _PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
-    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_true", "is_false", "char_length", "init_cap", "reverse", "cardinality")}}
+    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_nan", "is_true", "is_false", "char_length", "init_cap", "reverse", "cardinality")}}
 _METHODS = {"floor_to": "floor", "ceil_to": "ceil"}
 _FUNCTIONS = frozenset({"greatest", "least", "date_format", "timestamp_diff", "add_months"})
 _SHOWN_UNITS = {"millisecond": "milli"}

@@ -18,7 +18,7 @@ from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.compiler import compile_expression
 from flinkpy.columns.expression import Expression
 from flinkpy.common import Types
-from flinkpy.table.expressions import coalesce, col, date_format, greatest, least, lit, timestamp_diff, to_timestamp
+from flinkpy.table.expressions import coalesce, col, date_format, greatest, least, lit, timestamp_diff, to_date, to_timestamp
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -42,6 +42,10 @@ SAME: dict[str, Expression] = {
     "case when i is null or j is null then null else greatest(i, j) end": greatest(i, j),
     "case when i is null or j is null then null else least(i, j) end": least(i, j),
     "abs(x)": x.abs, "floor(x)": x.floor(), "ceil(x)": x.ceil(), "i in (1, 2, 3)": i.in_(1, 2, 3), "i between -2 and 5": i.between(-2, 5),
+    "pow(i, 2)": i**2, "pow(x, i)": x**i, "isnan(x / i)": (x / i).is_nan, "round(abs(x), -400)": x.abs.round(-400), "round(i, -1)::bigint": i.round(-1),
+    "try_cast(t as boolean)": col("t").try_cast(Types.BOOLEAN()),
+    "strftime(ts, '%d.%m.%y')": date_format(at, "dd.MM.yy"),
+    "try_strptime(strftime(ts, '%d.%m.%y'), '%d.%m.%y')::date": to_date(date_format(at, "%d.%m.%y"), "%d.%m.%y"),
     "upper(s)": s.upper_case, "length(s)": s.char_length, "reverse(s)": s.reverse,
     "s like 'a%'": s.like("a%"), "substring(s, 2, 3)": s.substring(2, 3),
     "left(s, 2)": s.left(2), "right(s, 2)": s.right(2), "lpad(s, 4, 'xy')": s.lpad(4, "xy"), "rpad(s, 4, 'xy')": s.rpad(4, "xy"),
