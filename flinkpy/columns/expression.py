@@ -18,6 +18,8 @@ from flinkpy.columns.values.literals import is_literal, python_value
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
 
+MOST_NESTED = 100  # half of what pickle manages within Python's limit of recursion
+
 
 def as_expression(value: Any) -> Expression:
     """An expression unchanged; any other value as a literal."""
@@ -44,6 +46,11 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     @property
     def inputs(self) -> tuple[Expression, ...]:
         return ()
+
+    @property
+    def depth(self) -> int:
+        """How many expressions are nested in each other here."""
+        return 1 + max((each.depth for each in self.inputs), default=0)
 
     @property
     def name(self) -> str | None:
@@ -146,8 +153,8 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
         return self._call("round", places=places)
 
     def __round__(self, places: int = 0) -> Expression:
-        raise ProgramError(f"Python's round() takes halves to the even neighbour; write {self!r}.round({places or ''}), which takes them away from zero, "
-                           "as in SQL")
+        raise ProgramError(f"Python's round() takes halves to the even neighbour; write {self!r}.round({places or ''}), which takes them away from "
+                           "zero, as in SQL")
 
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
@@ -346,10 +353,18 @@ class Alias(Expression):
 class Call(Expression):
     """A function of other expressions; ``options`` are the function's constant options."""
 
-    __slots__ = ("arguments", "function", "options")
+    __slots__ = ("_depth", "arguments", "function", "options")
 
     def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
         self.function, self.arguments, self.options = function, arguments, options
+        self._depth = super().depth
+        if self._depth > MOST_NESTED:
+            raise ProgramError(f"an expression is nested more than {MOST_NESTED} deep, which Python could not send to the workers: give many "
+                               "conditions to and_(...) or or_(...) at once, or compute a part before, with with_columns(...)")
+
+    @property
+    def depth(self) -> int:
+        return self._depth
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -383,7 +398,8 @@ class Call(Expression):
 
 _PREFIXES = {"negate": "-", "not": "~"}
 _PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
-    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_nan", "is_true", "is_false", "char_length", "init_cap", "reverse", "cardinality")}}
+    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_nan", "is_true", "is_false", "char_length", "init_cap", "reverse",
+    "cardinality")}}
 _METHODS = {"floor_to": "floor", "ceil_to": "ceil"}
 _FUNCTIONS = frozenset({"greatest", "least", "date_format", "timestamp_diff", "add_months"})
 _SHOWN_UNITS = {"millisecond": "milli"}

@@ -354,7 +354,8 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
 
 _STRICT: dict[str, Callable[..., Any]] = {
     "+": _numbers(moment_functions.plus), "-": _numbers(moment_functions.minus), "*": _numbers(operator.mul),
-    "/": _divide, "**": _power, "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
+    "/": _divide, "**": _power,
+    "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
     "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan, "exp": _exp, "ln": _ln,
     "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": round_one,
     "is_nan": lambda value: value != value, "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),

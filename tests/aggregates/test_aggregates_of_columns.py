@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from datetime import date
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -163,6 +164,10 @@ def test_groups_and_parts_of_them_make_the_same(kind: str, values: list[Any], co
 @pytest.mark.parametrize(("column", "different"), [
     (pa.array([0, 0, None, 5], pa.timestamp("ns", "Europe/Oslo")), 2), (pa.array([0.0, -0.0, math.nan, -math.nan]), 2),
     (pa.array([b"a", b"a", b"b"]), 2), (pa.array([True, None, False]), 2), (pa.array(["x", "x"]).dictionary_encode(), 1),
+    (pa.array([{"a": 1, "x": math.nan}, {"a": 1, "x": -math.nan}, {"a": 1, "x": None}, None], pa.struct([("a", pa.int8()), ("x", pa.float64())])), 2),
+    (pa.array([{"t": 0, "n": {"s": "x"}}, {"t": 0, "n": {"s": "x"}}, {"t": 0, "n": None}, {"t": None, "n": None}],
+              pa.struct([("t", pa.timestamp("ns", "Europe/Oslo")), ("n", pa.struct([("s", pa.large_string())]))])), 3),
+    (pa.array([date(2024, 1, 1)] * 2).dictionary_encode(), 1), (pa.array([7, 8, 7]).dictionary_encode(), 2),
     (pa.array([2**63 + 1, 1, 1], pa.uint64()), 2), (pa.array([1, 2, 1], pa.date32()), 2), (pa.array([None, None]), 0)])
 def test_what_is_different(column: Any, different: int) -> None:
     of = ColumnAggregate("count_distinct", column.type)
@@ -170,6 +175,11 @@ def test_what_is_different(column: Any, different: int) -> None:
     sizes, groups = of.counted(counts, len(column), None, 1), of.grouped(values, None, 1)
     assert of.results(sizes, groups).to_pylist() == [different]
     assert of.results(sizes, of.accumulators_of(of.accumulators(sizes, groups))).to_pylist() == [different]
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("sum", 4), ("avg", 4 / 3), ("min", 1), ("max", 2), ("first_value", 2), ("median", 1.0)])
+def test_dictionaries_of_numbers_are_numbers(kind: str, expected: float) -> None:
+    assert whole(kind, pa.array([2, None, 1, 1]).dictionary_encode()) == expected
 
 
 def whole(kind: str, column: Any, **options: Any) -> Any:

@@ -166,7 +166,6 @@ def test_structs_and_maps() -> None:
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: col("s").lpad(-1), "whole number from 0"), (lambda: col("s").trim(""), "not empty"),
-    (lambda: col("l").at(0), "counts the items of a list from 1"),
     (lambda: col("p").get(-1), "position from 0"), (lambda: col("s").split(3), "takes text"),  # type: ignore[arg-type]
     (lambda: col("v").percentile(95), "share from 0 to 1"), (lambda: col("v").sum.distinct, "only count has it"),  # type: ignore[attr-defined]
     (lambda: col("s").try_cast(int), "DataTypes"),  # type: ignore[arg-type]

@@ -33,8 +33,6 @@ _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa
 def cast(types: list[Any], to: Any) -> Cast:
     """The kernel; raises TypeError if there is no such cast."""
     source, target = types[0], arrow_type(to)
-    if pa.types.is_dictionary(source) and not is_text(source):
-        return _behind(lambda values: values.cast(source.value_type), cast([source.value_type], to))
     if is_text(source):
         return _of_text(target)
     if _counts(source) or _counts(target):

@@ -13,7 +13,20 @@ import pyarrow.compute as pc
 
 from flinkpy.columns import regular_expressions
 from flinkpy.columns.kernels import moments, nested, text
-from flinkpy.columns.kernels.arithmetic import arithmetic, divide, floor_divide, minus, modulo, of_float, of_number, plus, power, round_to, sign, to_whole
+from flinkpy.columns.kernels.arithmetic import (
+    arithmetic,
+    divide,
+    floor_divide,
+    minus,
+    modulo,
+    of_float,
+    of_number,
+    plus,
+    power,
+    round_to,
+    sign,
+    to_whole,
+)
 from flinkpy.columns.kernels.casts import cast, cast_where_possible
 from flinkpy.columns.kernels.logic import best, coalesce, comparison, is_in, is_truth, logic, then
 from flinkpy.columns.kernels.operand_types import Kernel
