@@ -12,6 +12,7 @@ from flinkpy.columns.methods.aggregate_methods import AggregateMethods
 from flinkpy.columns.methods.making import name as checked_name
 from flinkpy.columns.methods.moment_methods import IntervalMethods, MomentMethods
 from flinkpy.columns.methods.nested_methods import NestedMethods
+from flinkpy.columns.methods.number_methods import NumberMethods
 from flinkpy.columns.methods.text_methods import RegularMethods, TextMethods
 from flinkpy.columns.units import MONTHS
 from flinkpy.columns.values.literals import is_literal, python_value
@@ -27,7 +28,7 @@ def as_expression(value: Any) -> Expression:
 
 
 class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], TextMethods["Expression"], RegularMethods["Expression"],
-                 NestedMethods["Expression"], AggregateMethods["Expression"]):
+                 NestedMethods["Expression"], NumberMethods["Expression"], AggregateMethods["Expression"]):
     """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
     An operation on null gives null, unless its description says otherwise; ``filter`` keeps only what is true.
@@ -120,42 +121,6 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def __neg__(self) -> Expression:
         return self._call("negate")
 
-    def __abs__(self) -> Expression:
-        return self.abs
-
-    @property
-    def abs(self) -> Expression:
-        return self._call("abs")
-
-    @property
-    def sign(self) -> Expression:
-        """-1, 0 or 1, in the type of the value."""
-        return self._call("sign")
-
-    @property
-    def sqrt(self) -> Expression:
-        return self._call("sqrt")
-
-    @property
-    def exp(self) -> Expression:
-        return self._call("exp")
-
-    @property
-    def ln(self) -> Expression:
-        """The natural logarithm; minus infinity for zero, NaN for negative numbers."""
-        return self._call("ln")
-
-    def round(self, places: int = 0) -> Expression:
-        """The value rounded to ``places`` decimal places, halves away from zero. Raises ProgramError if ``places`` is
-        no integer."""
-        if isinstance(places, bool) or not isinstance(places, int):
-            raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
-        return self._call("round", places=places)
-
-    def __round__(self, places: int = 0) -> Expression:
-        raise ProgramError(f"Python's round() takes halves to the even neighbour; write {self!r}.round({places or ''}), which takes them away from "
-                           "zero, as in SQL")
-
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # an expression, not a bool
@@ -205,11 +170,6 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def is_not_null(self) -> Expression:
         """Whether the value is not null; never null itself."""
         return self._call("is_not_null")
-
-    @property
-    def is_nan(self) -> Expression:
-        """Whether the number is NaN; null for null."""
-        return self._call("is_nan")
 
     @property
     def is_true(self) -> Expression:
