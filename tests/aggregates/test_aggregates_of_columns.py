@@ -20,8 +20,9 @@ from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.expressions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.windowing.slice_harness import Alone, aggregate_windows
@@ -135,6 +136,44 @@ def test_of_a_window_or_a_batch_it_is_that_of_all_records(kind: str, values: lis
     found = [record[0 if form == "windows of all" else 1] for record, _ in subtask.results]
     assert len(found) == (2 if "overlap" in form else 1)
     assert all(same(each, wanted(kind, values)) for each in found), (found, wanted(kind, values))
+
+
+LARGE = st.lists(st.none() | st.sampled_from([2**63 - 1, -(2**63), 2**62, -(2**62), 7, -7]), min_size=1, max_size=6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=LARGE, size=st.sampled_from([1, 2, 6]), form=st.sampled_from(["batch", "windows", "windows that overlap", "in two phases"]))
+@example([2**63 - 1, 2**63 - 1, -(2**63), -7], 2, "in two phases")
+@example([2**63 - 1, 7], 1, "batch")
+def test_a_sum_is_refused_if_it_leaves_64_bits_and_not_if_only_a_part_of_it_does(values: list[int | None], size: int, form: str) -> None:
+    calls = aggregate_calls([V.sum.alias("result"), V.avg.alias("mean")], "test")
+    batches = batches_of(values, pa.int64(), size)
+    if form == "in two phases":
+        phases = AggregatesOfAllOperator(calls, None, pa.schema([("k", pa.int64()), ("v", pa.int64())])).in_two_phases()
+        assert phases is not None
+        operator, batches = batch_form(phases.merging), [phases.local.process_columns(batch) for batch in batches]
+    elif form == "batch":
+        operator = batch_form(KeyedAggregatesOperator(["k"], calls))
+    else:
+        operator = aggregate_windows(("k",), Slicing(10, 5 if "overlap" in form else 10, 0), True, calls)
+    subtask = Alone(operator)
+
+    def run() -> list[Any]:
+        for batch in batches:
+            subtask.push(batch)
+        subtask.push(Watermark(MAX_TIMESTAMP))
+        if "windows" not in form:
+            operator.finish()
+            while operator.has_rest:
+                operator.emit_rest()
+        return [record[-1 - 2 * ("windows" in form) - 1] for record, _ in subtask.results]
+
+    present = [value for value in values if value is not None]
+    if -(2**63) <= sum(present) < 2**63:
+        assert set(run()) == {sum(present) if present else None}
+    else:
+        with pytest.raises(UserCodeError, match="a sum leaves 64 bits"):
+            run()
 
 
 @every
