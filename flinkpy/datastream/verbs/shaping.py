@@ -91,6 +91,10 @@ def _itself(record: Any) -> Any:
 
 def distinct_records(stream: RecordedStream, fields: tuple[Any, ...], ttl: StateTtlConfig | None) -> RecordedStream:
     """Implements ``distinct``."""
+    from flinkpy.state.ttl.config import StateTtlConfig
+
+    if ttl is not None and not isinstance(ttl, StateTtlConfig):
+        raise refuse(f"distinct(ttl=...) takes a StateTtlConfig, such as StateTtlConfig.new_builder(Time.hours(1)).build(), this is {ttl!r:.80}")
     stream = stream if stream.before_key is None else stream.before_key
     if not stream.is_columnar:
         by_key = key_stream(stream, fields[0] if fields else _itself, fields[1:], None, "distinct()")
