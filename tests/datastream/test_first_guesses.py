@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flinkpy.common import Time, WatermarkStrategy
+from flinkpy.common import Time, Types, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.datastream.window import TumblingEventTimeWindows
@@ -73,3 +73,18 @@ def test_values_of_no_declared_type_make_no_table_and_the_error_says_what_gives_
 def test_a_wrong_argument_is_refused_with_what_to_write(make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(ProgramError, match=message):
         make(StreamExecutionEnvironment.get_execution_environment())
+
+
+@pytest.mark.parametrize("mode", list(RuntimeExecutionMode)[:2])
+@pytest.mark.parametrize("is_columnar", [True, False])
+def test_the_first_of_distinct_records_is_the_first_to_arrive(mode: RuntimeExecutionMode, is_columnar: bool) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_runtime_mode(mode)
+    env.set_parallelism(1)
+    records = [("a", 3), ("b", 2), ("a", 1), ("b", 9)]
+    columns = pa.table({"k": [key for key, _ in records], "t": [time for _, time in records]})
+    type_info = Types.ROW_NAMED(["k", "t"], [Types.STRING(), Types.LONG()])
+    stream = env.from_arrow(columns) if is_columnar else env.from_collection(records, type_info)
+    at = "t" if is_columnar else (lambda record: record.t)
+    timed = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(at))
+    assert sorted(tuple(row) for row in timed.distinct("k").execute_and_collect()) == [("a", 3), ("b", 2)]

@@ -100,6 +100,7 @@ def distinct_records(stream: RecordedStream, fields: tuple[Any, ...], ttl: State
         by_key = key_stream(stream, fields[0] if fields else _itself, fields[1:], None, "distinct()")
         made = filter_records(by_key.stream, _IsFirst(ttl))
         made.transformation.name = "Distinct"
+        made.transformation.operator.by_time = False  # the first to arrive, in BATCH too, as over columns
         return made
     from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
 
