@@ -76,8 +76,8 @@ class JobClient:
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
         """The current metrics by identifier: those of functions (``Map.0.late``); and for each running subtask
         Flink's numRecordsIn, numRecordsOut, busyTimeMsPerSecond, backPressuredTimeMsPerSecond and
-        idleTimeMsPerSecond, prefixed with task and operators (``Source: numbers -> Map.0.numRecordsOut``). After the
-        job has ended, only those of its functions remain."""
+        idleTimeMsPerSecond, prefixed with task and operators (``Source: numbers -> Map.0.numRecordsOut``). Of a job
+        that has ended all remain but the times."""
         return CompletableFuture(self._metrics)
 
     def trigger_savepoint(
