@@ -46,7 +46,8 @@ def batch_form(operator: Any) -> Any:
     two_inputs = isinstance(operator, TwoInputOperator)
     wrapped: Any = operator
     if form is BatchForm.BY_KEY:
-        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key, by_time=getattr(operator, "by_time", True))
+        by_time = getattr(operator, "by_time", True)
+        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key, by_time=by_time)
     elif form is BatchForm.LAST_RESULT_OF_KEY:
         wrapped = SortedInput(operator, operator.key, only_last=True)
     elif form is BatchForm.BROADCAST_FIRST:
