@@ -18,7 +18,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.table.expressions import col, lit
 
 FLOATS = st.floats() | st.sampled_from([0.0, -0.0, 1.5, 2.5, -2.5, 1e300, -1e308, 1.7e308, 5e-324, 4e15 + 0.5])
-PLACES = st.sampled_from([-400, -309, -308, -300, -20, -19, -18, -2, 0, 1, 2, 15, 19, 20, 292, 300, 308, 309, 400])
+PLACES = st.sampled_from([-400, -309, -308, -300, -20, -19, -18, -2, 0, 1, 2, 9, 10, 11, 15, 19, 20, 292, 300, 308, 309, 400])
 DECIMALS = st.decimals("-999.99", "999.99", places=2)
 
 
@@ -68,6 +68,8 @@ def test_nan_is_nan_and_null_is_null(value: float | None) -> None:
 
 @given(FLOATS, PLACES)
 @example(1.5, -400)
+@example(0.02, 15)
+@example(-731.271511775197, 11)
 @example(1.7e308, -308)
 @example(1e300, 308)
 @settings(max_examples=300)

@@ -16,7 +16,7 @@ from flinkpy.columns.kernels.operand_types import FLOAT, INT, Kernel, Types, com
 from flinkpy.columns.kernels.text import concat
 from flinkpy.columns.rowwise import round_one
 
-_EXACT_PLACES = 18
+_EXACT_PLACES = 10  # from 11 on Arrow gives other floats than the nearest
 
 
 def arithmetic(operation: str, checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
