@@ -115,7 +115,8 @@ class JobStatusBook:
         runtime_ms = self._end_ms - self._start_ms
         result = JobResult(
             self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.details.restarts)
-        return ArchivedJob(result, replace(self.details(scheduler.details), graph=self.graph_info(scheduler)))
+        counters = tuple((name, value) for name, value in self.job_metrics().engine.items() if not name.endswith("PerSecond"))
+        return ArchivedJob(result, replace(self.details(scheduler.details), graph=self.graph_info(scheduler), counters=counters))
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}

@@ -50,14 +50,13 @@ class Sum(Aggregate):
         return 0 if _is_whole(dtype) else -0.0
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers, if ``check`` allows them."""
+        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are no result, but more numbers may bring them back."""
         import numpy as np
 
         if values.dtype == np.float64:
             return _added(values, codes, groups)
         if values.dtype == object or max(abs(int(values.min())), abs(int(values.max()))) * len(values) >= _LIMIT:
             exact = _exactly_added(values, codes, groups)
-            self.check(exact)
             return exact.astype(np.int64) if all(-_LIMIT <= value < _LIMIT for value in exact) else exact
         return _added(values, codes, groups)
 
@@ -79,8 +78,13 @@ class Sum(Aggregate):
             offset = runs.before - (total[runs.starts] - runs.numbers[runs.starts])
             return total + np.repeat(offset, runs.lengths)
 
+    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+        if values.dtype == object:
+            self.check(values)
+        return accumulators()
+
     def check(self, accumulators: Any) -> None:
-        if any(not -_LIMIT <= value < _LIMIT for value in accumulators):
+        if any(isinstance(value, int) and not -_LIMIT <= value < _LIMIT for value in accumulators):
             raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
 
 
@@ -89,9 +93,6 @@ class Average(Sum):
 
     name = "avg"
     of_fields = False
-
-    def check(self, accumulators: Any) -> None:
-        """Allows sums beyond 64 bits, because only the mean is a result."""
 
     def result_type(self, computed_in: Any) -> Any:
         import pyarrow as pa

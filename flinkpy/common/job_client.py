@@ -76,8 +76,8 @@ class JobClient:
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
         """The current metrics by identifier: those of functions (``Map.0.late``); and for each running subtask
         those of the engine (docs/metrics.md), prefixed with the task (``Source: numbers -> Map.0.busyTimeMsPerSecond``)
-        or the operator (``Map.0.numRecordsOut``), as long as that has a name of its own. After the job has ended, only
-        those of its functions remain."""
+        or the operator (``Map.0.numRecordsOut``), as long as that has a name of its own. Of a job that has ended all
+        remain but those per second."""
         return CompletableFuture(self._metrics)
 
     def trigger_savepoint(
