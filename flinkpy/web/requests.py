@@ -8,15 +8,33 @@ from typing import Any
 from starlette.requests import Request
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, VertexInfo
+from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.inspector_calls import InspectorCalls
 
 
 def calls_of(request: Request) -> DispatcherCalls:
     calls: DispatcherCalls = request.app.state.calls
     return calls
+
+
+def inspectors_of(request: Request) -> InspectorCalls:
+    inspectors: InspectorCalls | None = request.app.state.inspectors
+    if inspectors is None:
+        raise not_found("there are no processes to look into here")
+    return inspectors
+
+
+async def task_executor_of(request: Request) -> TaskExecutorInfo:
+    """The TaskExecutor that the path names."""
+    wanted = request.path_params["taskmanagerid"]
+    for found in await inspectors_of(request).task_executors():
+        if found.resource_id == wanted:
+            return found
+    raise not_found(f"there is no TaskExecutor {wanted!r:.80} (any more)")
 
 
 def job_id_of(request: Request) -> JobId:
@@ -63,3 +81,12 @@ def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:
                 raise bad_request(f"{name} is a {kind.__name__}, this is {value!r:.80}")
             return value
     return None
+
+
+def number_of(request: Request, name: str, default: int) -> int:
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    if not value.isdigit() or int(value) < 1:
+        raise bad_request(f"{name} is a whole number from 1 on, this is {value!r:.80}")
+    return int(value)

@@ -1,0 +1,16 @@
+"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front."""
+
+from __future__ import annotations
+
+from starlette.routing import Mount
+
+from flinkpy.web.routes import checkpoint_routes, cluster_routes, job_routes, savepoint_routes, vertex_routes
+
+V1 = [
+    *cluster_routes.ROUTES,
+    *job_routes.ROUTES,
+    *checkpoint_routes.ROUTES,
+    *savepoint_routes.ROUTES,
+    *vertex_routes.ROUTES,
+]
+ROUTES = [Mount("/v1", routes=V1), *V1]

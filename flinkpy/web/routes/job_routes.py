@@ -1,0 +1,74 @@
+"""Jobs: what they are, how they stand, and their end."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from flinkpy.web.answers import job_answers, metric_answers
+from flinkpy.web.failed_requests import bad_request
+from flinkpy.web.requests import calls_of, job_id_of, job_of, number_of
+from flinkpy.web.shown_configuration import shown
+
+
+async def get_jobs(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.ids_and_states(await calls_of(request).jobs()))
+
+
+async def get_jobs_overview(request: Request) -> JSONResponse:
+    calls = calls_of(request)
+    return JSONResponse(job_answers.overview(await calls.jobs(), calls.clock.time_ms()))
+
+
+async def get_job(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.details(await job_of(request)))
+
+
+async def get_job_status(request: Request) -> JSONResponse:
+    return JSONResponse({"status": (await job_of(request)).state.name})
+
+
+async def get_job_plan(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.plan(await job_of(request)))
+
+
+async def get_job_config(request: Request) -> JSONResponse:
+    job = await job_of(request)
+    return JSONResponse(job_answers.config(job, shown(job.configuration)))
+
+
+async def get_job_exceptions(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.exceptions(await job_of(request), number_of(request, "maxExceptions", job_answers.EXCEPTIONS)))
+
+
+async def get_job_accumulators(request: Request) -> JSONResponse:
+    await job_of(request)
+    return JSONResponse(job_answers.accumulators((await calls_of(request).metrics(job_id_of(request))).accumulators))
+
+
+async def get_job_metrics(request: Request) -> JSONResponse:
+    return JSONResponse(metric_answers.listed(metric_answers.of_job(await job_of(request)), request.query_params.get("get")))
+
+
+async def cancel_job(request: Request) -> JSONResponse:
+    mode = request.query_params.get("mode", "cancel")
+    if mode != "cancel":
+        raise bad_request(f"mode={mode}: only cancel is there; to stop a job with a savepoint: POST /jobs/{job_id_of(request)}/stop")
+    await job_of(request)
+    await calls_of(request).cancel(job_id_of(request))
+    return JSONResponse({}, 202)
+
+
+ROUTES = [
+    Route("/jobs", get_jobs),
+    Route("/jobs/overview", get_jobs_overview),
+    Route("/jobs/{jobid}", get_job, methods=["GET"]),
+    Route("/jobs/{jobid}", cancel_job, methods=["PATCH"]),
+    Route("/jobs/{jobid}/status", get_job_status),
+    Route("/jobs/{jobid}/plan", get_job_plan),
+    Route("/jobs/{jobid}/config", get_job_config),
+    Route("/jobs/{jobid}/exceptions", get_job_exceptions),
+    Route("/jobs/{jobid}/accumulators", get_job_accumulators),
+    Route("/jobs/{jobid}/metrics", get_job_metrics),
+]
