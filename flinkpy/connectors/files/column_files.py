@@ -89,7 +89,8 @@ class ParquetSource(ColumnFileSource):
         """How many rows are decoded at a time, which are cut into batches then: each time costs something for every column."""
         sizes = [metadata.row_group(group) for group in groups]
         rows, size = sum(group.num_rows for group in sizes), sum(group.total_byte_size for group in sizes)
-        return max(self._batch_rows, min(_MOST_DECODED_ROWS, _DECODED_BYTES * rows // max(size, 1)))
+        fitting: int = _DECODED_BYTES * rows // max(size, 1)
+        return max(self._batch_rows, min(_MOST_DECODED_ROWS, fitting))
 
     def _can_be_read(self, there: Any) -> bool:
         """Whether no value of this file is refused because it does not fit its column: then rows may be left out without a change."""
