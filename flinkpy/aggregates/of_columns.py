@@ -104,6 +104,13 @@ class ColumnAggregate:
                 found[code] = value if current is None else add(current, value)
         return found
 
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+        """The accumulator of each group, with these values behind what it has; ``accumulators`` may be changed."""
+        if self.dtype != object or self.of.needs_objects():
+            return self.of.added_to(accumulators, values, codes)
+        groups = len(accumulators)
+        return self.grouped(np.concatenate((accumulators, values)), np.concatenate((np.arange(groups), codes)), groups)
+
     def running(self, runs: Runs) -> Any:
         """The accumulator after each value."""
         if self.dtype != object and self.of.is_exact_in_any_order(runs):

@@ -55,18 +55,27 @@ class Sum(Aggregate):
 
         if values.dtype == np.float64:
             return _added(values, codes, groups)
-        if values.dtype == object or max(abs(int(values.min())), abs(int(values.max()))) * len(values) >= _LIMIT:
+        if values.dtype == object or _reach(values) * len(values) >= _LIMIT:
             exact = _exactly_added(values, codes, groups)
             return exact.astype(np.int64) if all(-_LIMIT <= value < _LIMIT for value in exact) else exact
         return _added(values, codes, groups)
+
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+        import numpy as np
+
+        alike = accumulators.dtype == values.dtype != object and len(values) > 0
+        if not alike or (values.dtype != np.float64 and _reach(values) * len(values) + _reach(accumulators) >= _LIMIT):
+            return super().added_to(accumulators, values, codes)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(accumulators, codes, values)
+        return accumulators
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
         """False for floats, whose sums are rounded, and for integers whose sums may exceed 64 bits."""
         numbers, before = runs.numbers, runs.before
         if not _is_whole(numbers.dtype):
             return False
-        reach: int = max(abs(int(numbers.min())), abs(int(numbers.max()))) * len(numbers)
-        return reach + max(abs(int(before.min())), abs(int(before.max()))) < _LIMIT
+        return _reach(numbers) * len(numbers) + _reach(before) < _LIMIT
 
     def running(self, runs: Runs) -> Any:
         """One cumulative sum over all runs, from which each run's start is subtracted; exact, because 64-bit numbers
@@ -117,6 +126,11 @@ class Average(Sum):
 
 def _is_whole(dtype: Any) -> bool:
     return bool(dtype.kind in "iu")
+
+
+def _reach(numbers: Any) -> int:
+    """How far these integers are from zero at most."""
+    return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
 def _added(values: Any, codes: Any, groups: int) -> Any:

@@ -41,7 +41,16 @@ def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
     import pyarrow as pa
 
     constant = compiled.evaluate(None)
-    return Compiled(compiled.type, lambda batch: pa.repeat(constant, batch.num_rows))
+    repeated = pa.repeat(constant, 0)
+
+    def column(batch: Any) -> Any:
+        """A slice of the longest one so far, which nobody can change."""
+        nonlocal repeated
+        if len(repeated) < batch.num_rows:
+            repeated = pa.repeat(constant, batch.num_rows)
+        return repeated if len(repeated) == batch.num_rows else repeated.slice(0, batch.num_rows)
+
+    return Compiled(compiled.type, column)
 
 
 def compile_selection(chosen: Sequence[tuple[str, Expression]], schema: pa.Schema) -> tuple[pa.Schema, Evaluate]:

@@ -64,6 +64,7 @@ class StreamOperator(ABC):
     emits_updates: bool | None = None  # None: where its input has some
     has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
+    chains_by_key: bool = False  # whether in BATCH it runs in the chain of its only sender, because it takes records as they come and keeps none
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     guarding: Guarding = Guarding.NONE
     takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE

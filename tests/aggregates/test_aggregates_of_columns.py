@@ -75,6 +75,30 @@ def batches_of(values: list[Any], kind: Any, size: int, keys: list[int] | None =
     return [ColumnBatch(part := data.slice(at, size), np.full(part.num_rows, 7)) for at in range(0, len(values), size)]
 
 
+NUMBERS = st.sampled_from([0, 1, -1, 7, 2**62, -(2**62)])
+REALS = st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf, -math.inf, 0.1, 1e300])
+
+
+@settings(max_examples=300)
+@given(st.data(), st.sampled_from(["sum", "min", "max", "avg"]), st.sampled_from([NUMBERS, REALS]))
+def test_values_are_added_to_accumulators_as_if_these_came_first(data: Any, kind: str, numbers: Any) -> None:
+    column = ColumnAggregate(kind, pa.int64() if numbers is NUMBERS else pa.float64())
+    groups = data.draw(st.integers(1, 3))
+    before = np.array(data.draw(st.lists(numbers, min_size=groups, max_size=groups)), column.dtype)
+    values = np.array(data.draw(st.lists(numbers, min_size=1, max_size=8)), column.dtype)
+    codes = np.array(data.draw(st.lists(st.integers(0, groups - 1), min_size=len(values), max_size=len(values))))
+
+    def outcome(compute: Any) -> Any:
+        try:
+            found = compute()
+        except OverflowError as error:
+            return str(error)
+        return found.dtype, repr(found.tolist())
+
+    joint = np.concatenate((before, values)), np.concatenate((np.arange(groups), codes))
+    assert outcome(lambda: column.added_to(before.copy(), values, codes)) == outcome(lambda: column.grouped(*joint, groups))
+
+
 def column_of(values: list[Any], kind: str) -> Any:
     present = [value for value in values if value is not None]
     if present and isinstance(present[0], str):
