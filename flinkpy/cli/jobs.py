@@ -37,7 +37,7 @@ def _with_archived(target: str | None, definitions: Sequence[str], conf: Path | 
     settings = gather(conf, definitions, None, target)
     if read(settings, ARCHIVE_FOLDER) is None and read(settings, HISTORY_FOLDERS) is None:
         return reach_session(target, definitions, conf).list_jobs()
-    from flinkpy.cli.archived_jobs import archived_overviews
+    from flinkpy.cli.shown.archived_jobs import archived_overviews
 
     archived = archived_overviews(settings)
     try:

@@ -184,7 +184,7 @@ def list_jobs(target: str | None, everything: bool, definitions: tuple[str, ...]
 def show_job(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
     """Show a job of the session on Ray: its vertices, the attempts of its subtasks, its failures and checkpoints; the first digits of its id are
     enough."""
-    from flinkpy.cli.shown_job import show_job
+    from flinkpy.cli.shown.shown_job import show_job
 
     show_job(target, definitions, conf, job_id)
 
@@ -197,7 +197,7 @@ def history(definitions: tuple[str, ...], conf: Path | None) -> None:
 
     Jobs are archived by clusters with the option jobmanager.archive.fs.dir. It answers the same REST requests as a cluster.
     """
-    from flinkpy.cli.archived_jobs import serve_history
+    from flinkpy.cli.shown.archived_jobs import serve_history
 
     serve_history(definitions, conf)
 
@@ -210,7 +210,7 @@ def history(definitions: tuple[str, ...], conf: Path | None) -> None:
 @_conf
 def top(target: str | None, interval: float, count: int | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Watch what the jobs of the session on Ray are busy with: the busiest vertex first."""
-    from flinkpy.cli.top import show_top
+    from flinkpy.cli.shown.top import show_top
 
     show_top(target, definitions, conf, interval, count)
 

@@ -107,8 +107,10 @@ def round_one(value: Any, places: int) -> Any:
         unit = Decimal(1).scaleb(-places)
         with localcontext(_EXACT):
             return (value / unit).to_integral_value(ROUND_HALF_UP) * unit
-    if not math.isfinite(value) or places > _MOST_PLACES:
+    if not math.isfinite(value):
         return value
+    if places > _MOST_PLACES:  # it changes the smallest floats only, and there are no halves among these
+        return round(value, places)
     if places < -_MOST_PLACES:
         return math.copysign(0.0, value)
     scale = 10.0 ** abs(places)

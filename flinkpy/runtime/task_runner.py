@@ -22,7 +22,7 @@ from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
-from flinkpy.state.checkpoints.local_backup import LocalBackup
+from flinkpy.state.checkpoints.local_backup import LocalBackups
 
 LOG = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class SlotTaskRunner:
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._segment_size = config.segment_size
         self._files = machine.make_file_thread(str(resource_id))
-        self._backups: dict[JobId, LocalBackup | None] = {}  # of jobs that have, or had, tasks here
+        self._backups = LocalBackups(machine.backup_folder)
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
@@ -88,16 +88,10 @@ class SlotTaskRunner:
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
-        backup = self._backup_of(descriptor)
+        backup = self._backups.of_job(descriptor.attempt_id.job_id, descriptor.configuration)
         task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.run, self._machine.file_stores, backup)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
-
-    def _backup_of(self, descriptor: TaskDeploymentDescriptor) -> LocalBackup | None:
-        job_id = descriptor.attempt_id.job_id
-        if job_id not in self._backups:
-            self._backups[job_id] = LocalBackup.of(descriptor.configuration, self._machine.backup_folder)
-        return self._backups[job_id]
 
     def _forget(self, task: Task) -> None:
         self._tasks.pop(task.attempt_id, None)
@@ -144,7 +138,7 @@ class SlotTaskRunner:
         self._loop.call_soon_threadsafe(carry_out)
 
     def leave_job(self, job_id: JobId) -> None:
-        backup = self._backups.pop(job_id, None)
+        backup = self._backups.left(job_id)
         if backup is not None:
             self._files.run(backup.close)
 
@@ -199,15 +193,10 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
-        self._files.stop(self._close_backups)
+        self._files.stop(self._backups.close)
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
-
-    def _close_backups(self) -> None:
-        for backup in self._backups.values():
-            if backup is not None:
-                backup.close()
 
     def _stop_all(self) -> None:
         for task in list(self._tasks.values()):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.gateways import ClusterOverview, JobDetails, JobOverview, VertexDetails
-from flinkpy.cli.top import picture, pictures
+from flinkpy.cli.shown.top import picture, pictures
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture
 from flinkpy.cluster.embedded import embedded_client, stop_embedded

@@ -72,6 +72,7 @@ def test_nan_is_nan_and_null_is_null(value: float | None) -> None:
 @example(-731.271511775197, 11)
 @example(1.7e308, -308)
 @example(1e300, 308)
+@example(5e-324, 309)
 @settings(max_examples=300)
 def test_a_float_is_rounded_to_any_number_of_places(value: float, places: int) -> None:
     rows, columns = both(col("a").round(places), a=(value, pa.float64()))

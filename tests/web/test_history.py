@@ -11,8 +11,8 @@ import pytest
 
 from flinkpy.actors.gateways import JobResult
 from flinkpy.actors.job_store import ArchivedJob
-from flinkpy.cli.archived_jobs import archived_overviews
-from flinkpy.cli.shown_job import job_report
+from flinkpy.cli.shown.archived_jobs import archived_overviews
+from flinkpy.cli.shown.shown_job import job_report
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import connect
 from flinkpy.connectors.discarding_sink import DiscardingSink

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from flinkpy.core.ids import JobId
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
@@ -163,6 +164,29 @@ class LocalBackup:
 
     def __repr__(self) -> str:
         return f"<LocalBackup {self.statistics}>"
+
+
+class LocalBackups:
+    """Those of one worker, by job: of jobs that have, or had, tasks there."""
+
+    def __init__(self, open_folder: Callable[[Mapping[str, Any]], BackupFolder]) -> None:
+        self._open_folder = open_folder
+        self._backups: dict[JobId, LocalBackup | None] = {}
+
+    def of_job(self, job_id: JobId, values: Mapping[str, Any]) -> LocalBackup | None:
+        """None if the job's options say that nothing is kept."""
+        if job_id not in self._backups:
+            self._backups[job_id] = LocalBackup.of(values, self._open_folder)
+        return self._backups[job_id]
+
+    def left(self, job_id: JobId) -> LocalBackup | None:
+        """The job has ended here: gives its backup back, to be closed."""
+        return self._backups.pop(job_id, None)
+
+    def close(self) -> None:
+        for backup in self._backups.values():
+            if backup is not None:
+                backup.close()
 
 
 class Copy:

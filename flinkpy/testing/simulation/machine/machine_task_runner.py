@@ -61,12 +61,9 @@ class MachineTaskRunner(SlotTaskRunner):
         self._machines.on_submit(descriptor)
         self._slots[attempt_id] = slot_index
         super().submit(slot_index, descriptor, _Listener(reporter, self._ended, self._machines.on_bug))
-
-    def _backup_of(self, descriptor: TaskDeploymentDescriptor) -> LocalBackup | None:
-        backup = super()._backup_of(descriptor)
+        backup = self._backups.of_job(attempt_id.job_id, descriptor.configuration)
         if backup is not None and backup not in self._machines.backups:
             self._machines.backups.append(backup)
-        return backup
 
     def _ended(self, attempt_id: ExecutionAttemptId) -> None:
         self._slots.pop(attempt_id, None)
