@@ -19,6 +19,7 @@ from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.routes import ROUTES
+from flinkpy.web.routes.page_routes import is_page
 
 PORT = 8081
 START_S = STOP_S = 5.0
@@ -38,7 +39,7 @@ class RestServer:
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
         self._app = Starlette(routes=ROUTES, exception_handlers=HANDLERS)
-        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
+        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), is_page)
         self._server = uvicorn.Server(uvicorn.Config(
             guarded, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=1, server_header=False))

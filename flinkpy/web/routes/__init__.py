@@ -1,10 +1,10 @@
-"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front."""
+"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front. And the page that asks them."""
 
 from __future__ import annotations
 
 from starlette.routing import Mount
 
-from flinkpy.web.routes import checkpoint_routes, cluster_routes, job_routes, savepoint_routes, vertex_routes
+from flinkpy.web.routes import checkpoint_routes, cluster_routes, job_routes, page_routes, savepoint_routes, vertex_routes
 
 V1 = [
     *cluster_routes.ROUTES,
@@ -13,4 +13,4 @@ V1 = [
     *savepoint_routes.ROUTES,
     *vertex_routes.ROUTES,
 ]
-ROUTES = [Mount("/v1", routes=V1), *V1]
+ROUTES = [Mount("/v1", routes=V1), *V1, *page_routes.ROUTES]
