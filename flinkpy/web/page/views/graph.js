@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { operators, rate } from "../lib/format.js";
 import { LINES, WIDTH, layout } from "../lib/layout.js";
-import { bottlenecks, level } from "../lib/pressure.js";
+import { bottlenecks, high, level, ok } from "../lib/pressure.js";
 import { link } from "../lib/route.js";
 import { Load } from "../parts/load.js";
 import { State } from "../parts/state.js";
@@ -38,8 +38,6 @@ function Graph({ job, vertices, chosen }) {
 
   const zoomBy = factor => setZoom(Math.max(SMALLEST, Math.min(LARGEST, scale * factor)));
   return html`<section class="graph ${chosen ? "beside" : ""}" aria-label="Graph of the job: ${nodes.length} vertices">
-    <div class="zoom"><button onClick=${() => zoomBy(1.25)} aria-label="Larger">+</button><button onClick=${() => zoomBy(0.8)} aria-label="Smaller">−</button>
-      <button onClick=${() => setZoom(fitting)}>Fit</button></div>
     <div class="canvas" ref=${place} tabindex="-1">
       <div class="sized" style=${{ width: `${placed.width * scale}px`, height: `${placed.height * scale}px` }}>
         <div class="scaled" style=${{ transform: `scale(${scale})`, width: `${placed.width}px`, height: `${placed.height}px` }}>
@@ -49,16 +47,20 @@ function Graph({ job, vertices, chosen }) {
         </div>
       </div>
     </div>
-    <${Legend} />
+    <div class="below"><${Legend} />
+      <span class="zoom"><button onClick=${() => zoomBy(1.25)} aria-label="Larger">+</button><button onClick=${() => zoomBy(0.8)} aria-label="Smaller">−</button>
+        <button onClick=${() => setZoom(fitting)}>Fit</button></span></div>
   </section>`;
 }
 
-// The color of an edge is that of its producer: it cannot send
+// An edge is coloured where its producer is held up, and its consumer is busy or held up itself
+const flow = (from, to) => to && (to.busy > high || to.held > ok) ? level(from?.held) : "ok";
+
 function Edges({ of, byId }) {
   return html`<svg class="edges" width=${of.width} height=${of.height} aria-hidden="true">
-    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="10" markerHeight="10" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
       <path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
-    ${of.edges.map(edge => html`<g key=${edge.key} class="edge ${level(byId.get(edge.from)?.held)}">
+    ${of.edges.map(edge => html`<g key=${edge.key} class="edge ${flow(byId.get(edge.from), byId.get(edge.to))}">
       <path d=${edge.path} marker-end="url(#arrow)" />
       <text x=${edge.x} y=${edge.y - 6}>${edge.label}</text></g>`)}
   </svg>`;
