@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.rpc.registration import RegistrationResponse
+from flinkpy.actors.task_executor_info import ProcessDescription, TaskExecutorInfo
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import (
@@ -100,7 +101,8 @@ class SavepointRequest:
 
 @dataclass(frozen=True)
 class SavepointStatus:
-    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``."""
+    """How it stands. ``location`` is the folder, None for a checkpoint in memory; ``subtasks`` take part, of which some have ``acknowledged``.
+    ``checkpoint_id`` is the number of one that is complete."""
 
     trigger_id: str
     is_over: bool = False
@@ -108,6 +110,7 @@ class SavepointStatus:
     error: BaseException | None = None
     acknowledged: int = 0
     subtasks: int = 0  # 0: it has not begun
+    checkpoint_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class ClusterOverview:
 class TaskExecutorRegistration:
     location: TaskManagerLocation
     report: SlotReport
+    process: ProcessDescription = field(default_factory=ProcessDescription)
 
 
 @dataclass(frozen=True)
@@ -281,6 +285,10 @@ class ResourceManagerGateway(Protocol):
     def heartbeat_from_job_master(self, resource_id: ResourceId, payload: JobMasterHeartbeat) -> None: ...
 
     def request_overview(self) -> Future[ClusterOverview]: ...
+
+    def request_task_executors(self) -> Future[tuple[TaskExecutorInfo, ...]]:
+        """Those that are registered, in the order of their registration."""
+        ...
 
 
 class JobMasterGateway(Protocol):

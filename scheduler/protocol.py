@@ -328,11 +328,12 @@ class NotifyCheckpointAborted:
 
 @dataclass(frozen=True)
 class SnapshotEnded:
-    """The answer to a SnapshotRequested: where the snapshot is (None for a checkpoint in memory), or why there is none."""
+    """The answer to a SnapshotRequested: where the snapshot is (None for a checkpoint in memory) and its number, or why there is none."""
 
     request_id: str
     location: str | None = None
     error: BaseException | None = None
+    checkpoint_id: int | None = None
 
 
 Command: TypeAlias = (RequestSlot | CancelSlotRequest | ReleaseSlot | DeployTasks | CancelTask | ReleaseResults | SetTimer | ResetCoordinators

@@ -74,7 +74,7 @@ class SavepointBook:
         trigger_id, error = command.request_id, command.error
         if error is not None and not isinstance(error, FlinkpyError):
             error = SavepointError(f"{type(error).__name__}: {error}")
-        self._statuses[trigger_id] = status = SavepointStatus(trigger_id, True, command.location, error)
+        self._statuses[trigger_id] = status = SavepointStatus(trigger_id, True, command.location, error, checkpoint_id=command.checkpoint_id)
         for answer in self._waiting.pop(trigger_id, ()):
             answer.complete(status)
         self._record(status)

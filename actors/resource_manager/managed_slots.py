@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from flinkpy.actors.gateways import SlotReport, SlotRequest
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import AllocationId, JobId, ResourceId, SlotId
+from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ResourceProfile
 
 
@@ -60,6 +61,9 @@ class ManagedExecutor:
         """Whether the report may tell something new. One as old as the last one may only if slots are in doubt or
         pending."""
         return report.sequence > self.sequence or (report.sequence == self.sequence and (self.doubted > 0 or self.pending > 0))
+
+    def statuses(self) -> tuple[SlotStatus, ...]:
+        return tuple(SlotStatus(index, slot.profile, slot.taken_by, slot.allocation_id) for index, slot in sorted(self.slots.items()))
 
     def check_invariants(self) -> None:
         slots = self.slots.values()

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from flinkpy.actors.gateways import JobMasterGateway, JobMasterHeartbeat, SlotReport, TaskExecutorGateway
+from flinkpy.actors.gateways import JobMasterGateway, JobMasterHeartbeat, SlotReport, TaskExecutorGateway, TaskExecutorRegistration
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.actors.rpc.service import Cancellable
+from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.ids import InstanceId, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
-from flinkpy.graph.deployment import JobMasterRegistration
+from flinkpy.graph.deployment import JobMasterRegistration, SlotStatus
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,13 @@ class RegisteredExecutor:
     instance_id: InstanceId
     gateway: TaskExecutorGateway
     watch: Cancellable
-    sequence: int  # its counter when it registered; older reports are ignored
+    registration: TaskExecutorRegistration
+    registered_ms: int
+
+    @property
+    def sequence(self) -> int:
+        """Its counter when it registered; older reports are ignored."""
+        return self.registration.report.sequence
 
 
 class RegisteredExecutors:
@@ -39,9 +46,10 @@ class RegisteredExecutors:
     def get_executor(self, resource_id: ResourceId) -> RegisteredExecutor | None:
         return self._executors.get(resource_id)
 
-    def add_executor(self, resource_id: ResourceId, address: str, gateway: TaskExecutorGateway, sequence: int) -> RegisteredExecutor:
-        watch = self._endpoint.service.watch(self._endpoint, address, lambda reason: self._on_lost(resource_id, reason))
-        executor = RegisteredExecutor(self._endpoint.service.ids.instance_id(), gateway, watch, sequence)
+    def add_executor(self, registration: TaskExecutorRegistration, gateway: TaskExecutorGateway) -> RegisteredExecutor:
+        resource_id, service = registration.location.resource_id, self._endpoint.service
+        watch = service.watch(self._endpoint, registration.location.address, lambda reason: self._on_lost(resource_id, reason))
+        executor = RegisteredExecutor(service.ids.instance_id(), gateway, watch, registration, service.clock.time_ms())
         self._executors[resource_id] = executor
         self._heartbeats.monitor(resource_id, partial(gateway.heartbeat_from_resource_manager, self._own_id))
         return executor
@@ -55,6 +63,18 @@ class RegisteredExecutors:
 
     def heartbeat_received(self, resource_id: ResourceId, report: SlotReport) -> None:
         self._heartbeats.answer_received(resource_id, report)
+
+    def described(self, slots_of: Callable[[ResourceId], tuple[SlotStatus, ...]]) -> tuple[TaskExecutorInfo, ...]:
+        """``slots_of`` tells the slots of one; of one that has not reported any, those that it registered with count."""
+        clock = self._endpoint.service.clock
+        now_ms, now = clock.time_ms(), clock.monotonic()
+        found = []
+        for resource_id, executor in self._executors.items():
+            location, heard = executor.registration.location, self._heartbeats.last_heard(resource_id)
+            found.append(TaskExecutorInfo(
+                resource_id, location.address, location.host, location.data_port, executor.registration.process,
+                slots_of(resource_id) or executor.registration.report.slots, executor.registered_ms, now_ms - round((now - heard) * 1000)))
+        return tuple(found)
 
     def close(self, reason: str) -> list[ResourceId]:
         """Disconnects all of them and returns their ids."""

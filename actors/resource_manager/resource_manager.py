@@ -23,18 +23,19 @@ from flinkpy.actors.gateways import (
     TaskExecutorRegistration,
     WorkerDriver,
 )
+from flinkpy.actors.resource_manager.known_limits import KnownLimits
 from flinkpy.actors.resource_manager.registered_peers import RegisteredExecutors, RegisteredJobs
 from flinkpy.actors.resource_manager.slot_actions import Action, AllocateSlot, FailRequest, StartWorker, StopWorker
 from flinkpy.actors.resource_manager.slot_manager import SlotManager
 from flinkpy.actors.rpc.leadership import LeaderElectionService, LeadingEndpoint
 from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.rpc.service import RpcService
+from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration
-from flinkpy.graph.resources import ResourceProfile
 
 
 class ResourceManager(LeadingEndpoint):
@@ -55,8 +56,8 @@ class ResourceManager(LeadingEndpoint):
         self.resource_id = ResourceId(name)
         self._driver = driver
         self._slot_config, self._rpc_config = slot_config or SlotConfig(), rpc_config or RpcConfig()
-        self._limits: dict[ResourceProfile, int | None] = {}
-        self.slots = SlotManager(self._slot_config, service.ids, self._limit, driver.explain_limit)
+        self._limits = KnownLimits(driver)
+        self.slots = SlotManager(self._slot_config, service.ids, self._limits.of, driver.explain_limit)
         self._executors = RegisteredExecutors(self, self.resource_id, self._rpc_config, self._lose_executor, self.report_slots)
         self._jobs = RegisteredJobs(self, self.resource_id, self._rpc_config, self._on_job_left, self._on_job_heartbeat)
         self._stopped: set[ResourceId] = set()  # workers it has stopped: it refuses their late registrations
@@ -77,14 +78,8 @@ class ResourceManager(LeadingEndpoint):
         self._jobs.close("the ResourceManager stops")
         return None
 
-    def _limit(self, profile: ResourceProfile) -> int | None:
-        """Returns the driver's limit. The driver is asked only once between two ticks, since its answer may be slow."""
-        if profile not in self._limits:
-            self._limits[profile] = self._driver.max_slots(profile)
-        return self._limits[profile]
-
     def _tick(self) -> None:
-        self._limits.clear()
+        self._limits.forget()
         self._carry_out(self.slots.tick(self._now()))
         pause = max(self.SHORTEST_TICK, min(self.TICK, self._slot_config.idle_timeout / 2))
         self.schedule_run_async(pause.total_seconds(), self._tick)
@@ -103,7 +98,7 @@ class ResourceManager(LeadingEndpoint):
         if resource_id in self._stopped:
             return RegistrationResponse(False, self.resource_id, reason=f"{resource_id} was told to stop")
         if known is None:
-            known = self._executors.add_executor(resource_id, address, gateway, registration.report.sequence)
+            known = self._executors.add_executor(registration, gateway)
         return RegistrationResponse(True, self.resource_id, known.instance_id)
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None:
@@ -113,7 +108,7 @@ class ResourceManager(LeadingEndpoint):
         executor = self._executors.remove_executor(resource_id)
         if executor is not None:
             executor.gateway.disconnect_resource_manager(reason)
-            if self.slots.owns(resource_id):
+            if self.slots.workers.owns(resource_id):
                 self._stop_worker(resource_id)
         self._carry_out(self.slots.unregister_executor(resource_id, self._now()))
 
@@ -223,3 +218,6 @@ class ResourceManager(LeadingEndpoint):
     def request_overview(self) -> ClusterOverview:
         numbers = self.slots.statistics()
         return ClusterOverview(numbers.executors, numbers.slots, numbers.free, len(self._jobs))
+
+    def request_task_executors(self) -> tuple[TaskExecutorInfo, ...]:
+        return self._executors.described(self.slots.slots_of)

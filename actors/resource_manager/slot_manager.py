@@ -25,6 +25,7 @@ from flinkpy.actors.resource_manager.worker_provisioner import WorkerProvisioner
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.ids import AllocationId, IdFactory, JobId, ResourceId
 from flinkpy.core.options.engine import SlotConfig
+from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ResourceProfile
 
 
@@ -56,10 +57,6 @@ class SlotManager:
 
     def knows(self, resource_id: ResourceId) -> bool:
         return resource_id in self._inventory.executors
-
-    def owns(self, resource_id: ResourceId) -> bool:
-        """Whether this ResourceManager started the worker, and so may stop it."""
-        return self.workers.owns(resource_id)
 
     def register_executor(self, resource_id: ResourceId, report: SlotReport, now: float) -> list[Action]:
         """A TaskExecutor has registered (perhaps again): its slots count from now on."""
@@ -193,7 +190,7 @@ class SlotManager:
         for resource_id, since in self._inventory.pop_idle_since(now - self._idle_timeout_s):
             if self.workers.is_spare(resource_id):
                 self._inventory.update_idle(self._inventory.executors[resource_id], now)  # it is looked at again
-            elif self.owns(resource_id):
+            elif self.workers.owns(resource_id):
                 actions += [StopWorker(resource_id, f"idle for {now - since:.0f} s"), *self.unregister_executor(resource_id, now)]
         for resource_id in self.workers.overdue_workers(now):
             actions += [StopWorker(resource_id, "did not register in time"), *self.worker_failed(resource_id, "it did not register in time", now)]
@@ -250,6 +247,11 @@ class SlotManager:
     def view(self, resource_id: ResourceId) -> dict[int, AllocationId | None]:
         """Returns what each slot of the TaskExecutor is believed to hold."""
         return {index: slot.allocation_id for index, slot in self._inventory.executors[resource_id].slots.items()}
+
+    def slots_of(self, resource_id: ResourceId) -> tuple[SlotStatus, ...]:
+        """The slots of a TaskExecutor, with the jobs that hold them or are to have them."""
+        executor = self._inventory.executors.get(resource_id)
+        return () if executor is None else executor.statuses()
 
     def statistics(self) -> SlotManagerStatistics:
         executors = self._inventory.executors.values()

@@ -74,6 +74,10 @@ class HeartbeatManager(Generic[P]):
     def targets(self) -> tuple[ResourceId, ...]:
         return tuple(self._beats)
 
+    def last_heard(self, target: ResourceId) -> float:
+        """When the target was last heard, or began to be watched, on the monotonic clock. KeyError if it is not watched."""
+        return self._heard[target]
+
     def stop(self) -> None:
         """Forgets all targets and ends the timers."""
         self._beats.clear()

@@ -26,6 +26,7 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.actors.task_executor.connected_jobs import ConnectedJobs
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
+from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.core.errors import FencingError, NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, OperatorId, ResourceId
@@ -56,7 +57,7 @@ class TaskExecutor(RpcEndpoint):
     def __init__(
         self, service: RpcService, resource_id: ResourceId, runner: TaskRunner, slots: Sequence[ResourceProfile],
         resource_manager: LeaderRetrievalService, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
-        name: str = "taskexecutor",
+        name: str = "taskexecutor", process: ProcessDescription = ProcessDescription(),  # noqa: B008  # frozen
         on_refused: Callable[[str], None] = lambda reason: None, on_stuck: Callable[[str], None] = lambda reason: None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
@@ -68,7 +69,7 @@ class TaskExecutor(RpcEndpoint):
         self._on_stuck = on_stuck
         self.manager = ResourceManagerConnection(
             self, resource_manager, rpc_config,
-            lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, holdings.slot_report())),
+            lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, holdings.slot_report(), process)),
             lambda manager: manager.heartbeat_from_task_executor(resource_id, holdings.slot_report()),
             lambda manager: manager.report_slots(resource_id, holdings.slot_report()), lambda response: on_refused(response.reason))
         self.jobs = ConnectedJobs(self, rpc_config, holdings, runner, self._on_slots_freed, on_idle)

@@ -23,9 +23,11 @@ from functools import partial
 from typing import Any
 
 from flinkpy.actors.gateways import DispatcherGateway
+from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
+from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.job_manager import JobManager
@@ -77,7 +79,10 @@ class LocalWorkerDriver:
             on_failure(str(error))
             return
         service = self._service.sibling(resource_id)
+        inspector = ProcessInspector(service, runner)
+        inspector.start()
         executor = TaskExecutor(service, resource_id, runner, [profile] * slots, self._leadership.retrieval(),
+                                process=ProcessDescription.of_this_process(inspector.address),
                                 slot_config=self._config.slots, rpc_config=self._config.rpc,
                                 on_stuck=partial(self._leave_behind, resource_id, on_failure))
         self._workers[resource_id], self._runners[resource_id] = service, runner

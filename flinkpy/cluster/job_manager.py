@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
-from flinkpy.actors.gateways import DispatcherGateway, WorkerDriver
+from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
+from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
@@ -42,6 +43,7 @@ class JobManager:
         self._service, self._config, self._inheritance = service, config, inheritance
         self._rest = _rest_server(config.rest, service.clock)
         term = None if inheritance is None else inheritance.term.token
+        self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
         self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
@@ -52,8 +54,16 @@ class JobManager:
     def start(self) -> None:
         self.resource_manager.start()
         self.dispatcher.start()
+        self.inspector.start()
         if self._rest is not None:
-            connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway).then(self._rest.serve)
+            self._serve(self._rest)
+
+    def _serve(self, rest: RestServer) -> None:
+        from flinkpy.web.inspector_calls import InspectorCalls
+
+        dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
+        manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
+        dispatcher.then(lambda jobs: manager.then(lambda workers: rest.serve(jobs, InspectorCalls(self._service, workers))))
 
     @property
     def rest(self) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.formats.port import Decoded, MalformedMessageError
+from flinkpy.formats.text_columns import nulls_in_required
 
 
 def decode_one_by_one(messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: Any) -> Decoded:
@@ -46,4 +47,8 @@ def _batch(rows: Sequence[Sequence[Any]], schema: Any) -> Any:
     if not schema.names:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns: Sequence[Sequence[Any]] = list(zip(*rows)) if rows else [()] * len(schema)
-    return pa.RecordBatch.from_arrays([array_of(column, field.type, field.name) for column, field in zip(columns, schema)], schema=schema)
+    arrays = [array_of(column, field.type, field.name) for column, field in zip(columns, schema)]
+    wrong = nulls_in_required(arrays, schema)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

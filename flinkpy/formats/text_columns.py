@@ -89,6 +89,14 @@ def _time(text: str) -> datetime.time:
     return time
 
 
+def nulls_in_required(columns: Any, schema: Any) -> str | None:
+    """Says which column of the schema has a null, though its field is not nullable; None if all are right."""
+    for field, column in zip(schema, columns):
+        if not field.nullable and column.null_count:
+            return f"column {field.name!r} has a null, and its field in the schema has nullable=False"
+    return None
+
+
 def csv_table(block: bytes, **options: Any) -> Any:
     """The records of the block, with the options of ``pyarrow.csv.open_csv``; their block size is larger than this one.
 

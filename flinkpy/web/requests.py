@@ -8,15 +8,33 @@ from typing import Any
 from starlette.requests import Request
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, VertexInfo
+from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.inspector_calls import InspectorCalls
 
 
 def calls_of(request: Request) -> DispatcherCalls:
     calls: DispatcherCalls = request.app.state.calls
     return calls
+
+
+def inspectors_of(request: Request) -> InspectorCalls:
+    inspectors: InspectorCalls | None = request.app.state.inspectors
+    if inspectors is None:
+        raise not_found("there are no processes to look into here")
+    return inspectors
+
+
+async def task_executor_of(request: Request) -> TaskExecutorInfo:
+    """The TaskExecutor that the path names."""
+    wanted = request.path_params["taskmanagerid"]
+    for found in await inspectors_of(request).task_executors():
+        if found.resource_id == wanted:
+            return found
+    raise not_found(f"there is no TaskExecutor {wanted!r:.80} (any more)")
 
 
 def job_id_of(request: Request) -> JobId:

@@ -18,6 +18,7 @@ from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
+from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.routes import ROUTES
 from flinkpy.web.routes.page_routes import is_page
 
@@ -55,8 +56,10 @@ class RestServer:
         """How to reach it."""
         return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway) -> None:
+    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
+        """Without ``inspectors`` no process can be looked into."""
         self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
+        self._app.state.inspectors = inspectors
         self._thread.start()
 
     def stop(self) -> None:

@@ -90,7 +90,7 @@ class RequestedSnapshots:
         if request.options.snapshot_type.stops_job:
             self._stopping = request, checkpoint
         else:
-            self._commands.append(SnapshotEnded(request.request_id, checkpoint.location))
+            self._commands.append(SnapshotEnded(request.request_id, checkpoint.location, checkpoint_id=checkpoint.checkpoint_id))
 
     def go_on_stopping(self, request: SnapshotRequested, savepoint: CompletedCheckpoint) -> None:
         """The job was being stopped with this savepoint, which is complete, when another JobManager took it over."""
@@ -128,7 +128,7 @@ class RequestedSnapshots:
             return
         (request, checkpoint), self._stopping = self._stopping, None
         if state is JobState.FINISHED:
-            self._commands.append(SnapshotEnded(request.request_id, checkpoint.location))
+            self._commands.append(SnapshotEnded(request.request_id, checkpoint.location, checkpoint_id=checkpoint.checkpoint_id))
             return
         self._answer(request, SavepointError(
             f"{name} is {state.name} and did not stop as it should{why}; the savepoint {checkpoint.location} is complete, and what sinks have "

@@ -16,12 +16,17 @@ from hypothesis import strategies as st
 
 from flinkpy.common import OutputTag, Row
 from flinkpy.connectors.files import json_source
+from flinkpy.connectors.files.avro_source import AvroSource
 from flinkpy.connectors.files.broken_lines import BrokenLine
-from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource
+from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
 from flinkpy.connectors.files.csv import csv_source, open_csv
+from flinkpy.connectors.files.csv.csv_records import RecordEnds
+from flinkpy.connectors.part_files.file_formats import AvroFormat, ParquetFormat
+from flinkpy.connectors.part_files.file_sink import FileSink
 from flinkpy.connectors.source_api.source import Source
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import ErrorPolicy, StreamExecutionEnvironment
+from flinkpy.formats.json.json_columns import JsonColumnarDecoder
 from tests.connectors.harness import World, read_all
 
 PER_EXAMPLE = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -64,7 +69,7 @@ def test_blocks_of_any_size_give_the_records_that_arrow_finds_in_the_whole(
             got: Any = rows(CsvSource(path, schema=types, header=False, quote_char=quote))
         except ProgramError:
             got = "refused"
-    assert got == by_arrow(text, types, quote)
+    assert got == ("refused" if quote and RecordEnds(b",", b'"').never_closed(text.encode()) is not None else by_arrow(text, types, quote))
 
 
 def by_arrow(text: str, types: pa.Schema, quote: str | None) -> Any:
@@ -104,11 +109,60 @@ def test_lines_before_the_header_comments_and_given_names(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"skip_rows": -1}, "a number of lines from 0 on"), ({"comment": ""}, "the text that lines of comments begin with"),
+    ({"header": "yes"}, "header= is True or False, this is 'yes'"), ({"newlines_in_values": 0}, "newlines_in_values= is True or False"),
     ({"column_names": "ab"}, "a list of texts"), ({"on_error": "ignore"}, '"fail", "null" or "skip"')])
 def test_options_that_mean_nothing_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ProgramError, match=message):
         CsvSource(tmp_path / "t.csv", **options)
+
+
+@pytest.mark.parametrize(("text", "lines"), [("a,b\n1,2\n", 2), ("a,b\n1,2", 2), ("\n" * 100, 100)])
+def test_more_skipped_rows_than_lines_are_refused(tmp_path: Path, text: str, lines: int) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    assert rows(CsvSource(tmp_path / "t.csv", skip_rows=lines, header=False, schema=TYPES)) == []
+    with pytest.raises(ProgramError, match=rf"t\.csv as Csv: it has {lines} lines, and skip_rows={lines + 1} passes over more"):
+        read_all(CsvSource(tmp_path / "t.csv", skip_rows=lines + 1, header=False, schema=TYPES))
+
+
+@pytest.mark.parametrize(("text", "line"), [("a,n\nx,1\n\ny\n", 4), ('# one\n\na,n\n"x\ny",1\n#\ny,2,3\n', 7)])
+def test_a_broken_line_among_the_first_has_its_number_where_the_program_reads_it(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ProgramError, match=rf"t\.csv as Csv: line {line}: CSV parse error: Expected 2 columns"):
+        CsvSource(tmp_path / "t.csv", comment="#")
+
+
+@pytest.mark.parametrize(("text", "line", "why"), [
+    ('{"n": 1}\n{"n": }\n', 2, "Invalid value"), ('{"n": 1}\n\n{"n": "k"}\n', 3, r"Column\(/n\) changed from number to string"),
+    ('{"n": 1}\n' * 200_000 + '{"n": }\n', 200_001, "Invalid value")])
+def test_a_line_of_json_that_shows_no_types_has_its_number(tmp_path: Path, text: str, line: int, why: str) -> None:
+    (tmp_path / "t.jsonl").write_text(text)
+    with pytest.raises(ProgramError, match=rf"t\.jsonl as JsonLines: line {line}: .*{why}"):
+        JsonLinesSource(tmp_path / "t.jsonl", infer_all=True)
+
+
+@pytest.mark.parametrize(("text", "line", "broken", "read"), [
+    ('x,1\nOslo,"2\ny,3\n', 2, 'Oslo,"2', [("x", 1), ("Oslo", None), ("y", 3)]), ('"x,1\ny,2\n', 1, '"x,1', [(None, None), ("y", 2)]),
+    ('x,1\n"a\nb","2', 2, '"a\nb","2', [("x", 1), ("a\nb", None)])])
+def test_a_quote_that_is_never_closed_breaks_its_own_line_and_no_other(tmp_path: Path, text: str, line: int, broken: str, read: list[Any]) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    options: dict[str, Any] = dict(schema=TYPES, header=False, comment="#")
+    assert rows(CsvSource(tmp_path / "t.csv", on_error="null", **options)) == read
+    letter = BrokenLine(str(tmp_path / "t.csv"), line, broken, "a quote is not closed up to the end of the file")
+    assert diverted(CsvSource(tmp_path / "t.csv", **options)) == ([row for row in read if None not in row], [letter])
+    with pytest.raises(ProgramError, match=rf"t\.csv as Csv: line {line}: a quote is not closed"):
+        read_all(CsvSource(tmp_path / "t.csv", **options))
+
+
+def test_a_quote_in_a_comment_need_not_be_closed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('x,1\n#,"no\ny,2\n')
+    assert rows(CsvSource(tmp_path / "t.csv", schema=TYPES, header=False, comment="#")) == [("x", 1), ("y", 2)]
+
+
+def test_a_header_with_a_quote_that_is_never_closed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('a,"b\n1,2\n')
+    with pytest.raises(ProgramError, match="a quote in the line of the header is not closed"):
+        CsvSource(tmp_path / "t.csv")
 
 
 def test_a_quote_that_is_never_closed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,3 +376,83 @@ def test_options_of_another_type_are_refused(tmp_path: Path, options: dict[str, 
     (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(ProgramError, match=message):
         StreamExecutionEnvironment.get_execution_environment().from_json_lines(tmp_path / "t.jsonl", **options)
+
+
+# -- what a line of JSON is, and a value of its column -----------------------------------------------------------------------------------
+
+OBJECT = st.sampled_from(['{"n": 1}', '{"n": 2, "s": {"t": "}{"}}', '{"s": {}}', "{}"])
+SEPARATOR = st.sampled_from(["\n", "\r\n", " \n", "\n\n", "\n \n", " ", "", ",\n", '\n"n":'])
+NESTED = pa.schema([("n", pa.int64()), ("s", pa.struct([("t", pa.string())]))])
+
+
+@PER_EXAMPLE
+@given(pieces=st.lists(st.tuples(OBJECT, SEPARATOR), min_size=1, max_size=5))
+@example([('{"s":', "\n"), ('{"t": "x"}', "\n"), ('{}}', " "), ("{}", "\n")])
+def test_each_line_is_one_object_and_any_other_is_broken(tmp_path: Path, pieces: list[tuple[str, str]]) -> None:
+    text = "".join(map("".join, pieces))
+    (tmp_path / "t.jsonl").write_bytes(text.encode())
+
+    def is_object(line: str) -> bool:
+        try:
+            return isinstance(json.loads(line), dict)
+        except ValueError:
+            return False
+
+    lines = [(at, line) for at, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1) if line.strip()]
+    read, broken = diverted(JsonLinesSource(tmp_path / "t.jsonl", schema=NESTED, ignore_extra_fields=True))
+    assert len(read) == sum(is_object(line) for _, line in lines)
+    assert [letter.line for letter in broken] == [at for at, line in lines if not is_object(line)]
+
+
+@pytest.mark.parametrize(("number", "value"), [
+    ("2.0", 2), ("-0.0", 0), ("2e1", 20), ("25.0e-1", None), ("2.5", None), ("1e30", None), ("1e999999999", None)])
+def test_an_equal_number_is_an_integer_in_files_as_in_messages(tmp_path: Path, number: str, value: int | None) -> None:
+    types = pa.schema([("n", pa.int64()), ("l", pa.list_(pa.int64())), ("s", pa.struct([("n", pa.int32())])), ("f", pa.float64())])
+    line = f'{{"n": {number}, "l": [1, {number}], "s": {{"n": {number}}}, "f": 2.5}}'
+    (tmp_path / "t.jsonl").write_text('{"n": 1}\n' + line + "\n")
+    message = JsonColumnarDecoder(types).decode_well_formed([line.encode()])
+    if value is None:
+        assert message.malformed
+        with pytest.raises(ProgramError, match=r"t\.jsonl as JsonLines: line 2: "):
+            read_all(JsonLinesSource(tmp_path / "t.jsonl", schema=types))
+    else:
+        assert rows(JsonLinesSource(tmp_path / "t.jsonl", schema=types))[1] == (value, [1, value], Row(n=value), 2.5)
+        assert message.batch.to_pylist() == [{"n": value, "l": [1, value], "s": {"n": value}, "f": 2.5}]
+
+
+def test_maps_in_the_schema_of_json_lines_are_refused_where_the_program_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"m": {"x": 1}}\n')
+    types = pa.schema([("m", pa.list_(pa.map_(pa.string(), pa.int64())))])
+    with pytest.raises(ProgramError, match=r"column 'm' is a list<item: map<string, int64>>, and files of JSON lines are read without maps: declare"):
+        JsonLinesSource(tmp_path / "t.jsonl", schema=types)
+
+
+# -- columns that are not nullable -------------------------------------------------------------------------------------------------------
+
+REQUIRED = pa.schema([pa.field("n", pa.int64(), nullable=False), ("s", pa.string())])
+
+
+@pytest.mark.parametrize(("name", "text"), [("t.csv", "n,s\n1,a\n,b\n"), ("t.jsonl", '{"n": 1, "s": "a"}\n{"n": null, "s": "b"}\n'),
+                                            ("t.jsonl", '{"n": 1, "s": "a"}\n{"s": "b"}\n')])
+def test_a_null_in_a_column_that_has_none_makes_its_line_broken(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    kind = CsvSource if name.endswith("csv") else JsonLinesSource
+    with pytest.raises(ProgramError, match=rf"{name} as .*: line {1 + text.count(chr(10)) - 1}: "):
+        read_all(kind(tmp_path / name, schema=REQUIRED))
+    assert rows(kind(tmp_path / name, schema=REQUIRED, on_error="skip")) == [(1, "a")]
+    assert [letter.line for letter in diverted(kind(tmp_path / name, schema=REQUIRED))[1]] == [text.count("\n")]
+    with pytest.raises(ProgramError, match='on_error="null" gives nulls, and the schema has column \'n\' with nullable=False'):
+        kind(tmp_path / name, schema=REQUIRED, on_error="null")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_a_null_in_a_column_that_has_none_is_refused_when_files_are_read_and_written(tmp_path: Path, kind: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    records = env.from_collection([{"n": 1, "s": "a"}, {"n": None, "s": "b"}])
+    records.sink_to(FileSink(tmp_path / "free", kind))
+    env.execute()
+    with pytest.raises(Exception, match="column 'n' has a null, and its field in the schema has nullable=False"):
+        read_all((ParquetSource if kind == "parquet" else AvroSource)(tmp_path / "free", schema=REQUIRED))
+    records.sink_to(FileSink(tmp_path / "required", (ParquetFormat if kind == "parquet" else AvroFormat)(REQUIRED)))
+    with pytest.raises(Exception, match=f"records do not fit the {kind.capitalize()} schema: column 'n' has a null"):
+        env.execute()

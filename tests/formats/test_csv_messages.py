@@ -221,3 +221,10 @@ def test_schemas_travel() -> None:
         CsvRowDeserializationSchema(VISIT, dialect), CsvRowSerializationSchema(VISIT, dialect), CsvColumnarDecoder(VISIT, **options(dialect))))
     assert write.serialize(read.deserialize(line)) == line
     assert CsvColumnarEncoder(**options(dialect)).encode(decoder.decode([line])) == [line]
+
+
+def test_a_null_in_a_column_that_has_none_makes_its_message_malformed() -> None:
+    decoder = CsvColumnarDecoder(pa.schema([("a", pa.int64()), pa.field("n", pa.int64(), nullable=False)]))
+    batch, malformed = decoder.decode_well_formed([b",1", b"2,", b",3"])
+    assert batch.to_pylist() == [{"a": None, "n": 1}, {"a": None, "n": 3}]
+    assert [each.index for each in malformed] == [1]

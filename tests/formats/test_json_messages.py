@@ -351,3 +351,11 @@ def test_schemas_travel() -> None:
     assert JsonColumnarEncoder().encode(decoder.decode([message])) == [message]
     with pytest.raises(MalformedMessageError):
         decoder.decode([b"{}"])
+
+
+@pytest.mark.parametrize("message", [b'{"a": 2}', b'{"a": 2, "n": null}', None])
+def test_a_null_in_a_column_that_has_none_makes_its_message_malformed(message: bytes | None) -> None:
+    decoder = JsonColumnarDecoder(pa.schema([("a", pa.int64()), pa.field("n", pa.int64(), nullable=False)]))
+    batch, malformed = decoder.decode_well_formed([b'{"n": 1}', message, b'{"n": 3}'])
+    assert batch.to_pylist() == [{"a": None, "n": 1}, {"a": None, "n": 3}]
+    assert [(each.index, each.why) for each in malformed] == [(1, "column 'n' has a null, and its field in the schema has nullable=False")]

@@ -167,3 +167,9 @@ def test_the_older_consumer_begins_where_its_methods_say() -> None:
         "KafkaOffsetsInitializer.committed_offsets(EARLIEST)")
     env = StreamExecutionEnvironment.get_execution_environment()
     assert env.add_source(consumer).get_type() == consumer.get_produced_type()
+
+
+@pytest.mark.parametrize(("name", "value"), [("linger.ms", "soon"), ("fetch.min.bytes", "many")])
+def test_a_property_that_is_no_number_is_named_with_its_value(name: str, value: str) -> None:
+    with pytest.raises(ProgramError, match=f"refuses the source's properties: {name} is a number, this is '{value}'; librdkafka's list"):
+        complete().set_property(name, value).build()

@@ -146,9 +146,49 @@ def test_an_offset_that_is_gone_is_an_error_only_if_no_strategy_says_where_to_go
     with World(builder(KafkaOffsetResetStrategy.EARLIEST)) as world:
         until(world, lambda: len(world.values) >= 100)
         assert world.values == texts(100, 200)
-    message = failure(builder(KafkaOffsetResetStrategy.NONE))
-    assert "partition 2" in message
-    assert "KafkaOffsetResetStrategy" in message
+    assert f"{topic}[2] has no offset 5000, but those from 0 to 100: begin there, or say with a KafkaOffsetResetStrategy" in failure(
+        builder(KafkaOffsetResetStrategy.NONE))
+
+
+@pytest.mark.parametrize(("strategy", "values"), [(KafkaOffsetResetStrategy.EARLIEST, texts(100, 200)), (KafkaOffsetResetStrategy.LATEST, [])])
+def test_an_offset_that_is_gone_is_replaced_in_a_stream_that_ends_as_in_one_that_does_not(
+    broker: Broker, topic: str, strategy: KafkaOffsetResetStrategy, values: list[str],
+) -> None:
+    def source(strategy: KafkaOffsetResetStrategy) -> KafkaSource:
+        return strings(broker, topic).set_starting_offsets(start({0: 100, 1: 100, 2: 5000}, topic, strategy)).set_bounded(LATEST).build()
+
+    assert read_to_end(source(strategy)) == values
+    assert f"{topic}[2] has no offset 5000" in failure(source(KafkaOffsetResetStrategy.NONE))
+
+
+# -- from a checkpoint, with another end ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readers", [1, 2, 4])
+def test_a_stream_without_end_that_goes_on_with_one_ends_there(broker: Broker, topic: str, readers: int) -> None:
+    with World(strings(broker, topic).build(), 2, batch_records=10) as first:
+        until(first, lambda: len(first.values) > 50, steps=1)
+        rest = read_to_end(strings(broker, topic).set_bounded(LATEST).build(), readers, restored=first.saved(readers))
+        assert sorted(first.values + rest, key=int) == texts(COUNT)
+
+
+def test_a_stream_with_an_end_that_goes_on_without_one_reads_on_behind_it(broker: Broker, topic: str) -> None:
+    with World(strings(broker, topic).set_bounded(start({0: 2, 1: 100, 2: 0}, topic)).build(), 2, batch_records=10) as first:
+        until(first, lambda: {"0", "1"} <= set(first.values) and len(first.values) > 50, steps=1)
+        with World(strings(broker, topic).build(), restored=first.saved(1)) as second:
+            until(second, lambda: len(first.values) + len(second.values) >= COUNT)
+            assert sorted(first.values + second.values, key=int) == texts(COUNT)
+            saved = second.saved(1)
+    broker.produce(topic, numbered(5, 1000))
+    assert sorted(read_to_end(strings(broker, topic).set_bounded(LATEST).build(), restored=saved)) == texts(5, 1000)
+
+
+def test_a_stream_that_goes_on_with_the_same_end_has_the_one_of_its_first_run(broker: Broker, topic: str) -> None:
+    source = strings(broker, topic).set_bounded(LATEST).build()
+    with World(source, batch_records=10) as first:
+        until(first, lambda: len(first.values) > 50, steps=1)
+        broker.produce(topic, numbered(5, 1000))
+        assert sorted(first.values + read_to_end(source, restored=first.saved(1)), key=int) == texts(COUNT)
 
 
 # -- which partitions ---------------------------------------------------------------------------------------------------------

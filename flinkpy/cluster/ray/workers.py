@@ -241,7 +241,9 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
                           network: NetworkConfig, bind_host: str | None, secret: bytes, session_id: str, service: RayRpcService) -> TaskExecutor:
     """Runs in a worker's actor. ``leader`` is the ResourceManager, or the name of a process which has it and may come
     back. A worker that the ResourceManager refuses ends itself."""
+    from flinkpy.actors.inspector.process_inspector import ProcessInspector
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
+    from flinkpy.actors.task_executor_info import ProcessDescription
     from flinkpy.runtime.task_runner import SlotTaskRunner
 
     _close_input()
@@ -251,9 +253,11 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     runner.start()
     resource_manager = leader if isinstance(leader, LeaderRetrievalService) else LeaderFinder(
         service, f"{leader}/session", session_id, lambda: find_host(leader) is not None, service.exit_process)
-    executor = TaskExecutor(service, resource_id, runner, slots, resource_manager, slot_config=config.slots, rpc_config=config.rpc,
-                            on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once,
-                            on_idle=_collect)
+    inspector = ProcessInspector(service, runner)
+    inspector.start()
+    executor = TaskExecutor(
+        service, resource_id, runner, slots, resource_manager, process=ProcessDescription.of_this_process(inspector.address),
+        slot_config=config.slots, rpc_config=config.rpc, on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once, on_idle=_collect)
     executor.start()
     gc.freeze()  # whatever is loaded now stays: full collections need not look at it
     gc.set_threshold(*COLLECTOR)

@@ -60,6 +60,26 @@ def read_around(block: bytes, ends_of: Callable[[bytes], Any], read: Callable[[b
     yield from _divided(block, bounds, 0, len(bounds) - 1, refused, read)
 
 
+def read_first(block: bytes, ends_of: Callable[[bytes], Any], read: Callable[[bytes], Any], lines_before: Callable[[], int]) -> Any:
+    """What ``read`` makes of the block as a whole. If it refuses it, raises ArrowInvalid with the line of the file of the first record that
+    does not go together with those before it."""
+    try:
+        return read(block)
+    except pa.ArrowException as error:
+        refused = error
+    bounds = [0, *ends_of(block).tolist()]
+    fine, broken = 0, len(bounds) - 1  # so many records can be read, and cannot
+    while broken - fine > 1:
+        middle = (fine + broken) // 2
+        try:
+            read(block[:bounds[middle]])
+            fine = middle
+        except pa.ArrowException as error:
+            broken, refused = middle, error
+    line = lines_before() + lines_in(block[:bounds[fine]]) + 1
+    raise pa.ArrowInvalid(f"line {line}: {_PLACE.sub('', str(refused)).strip()}") from refused
+
+
 def read_blocks(
     blocks: Iterator[tuple[int, bytes]], file: str, ends_of: Callable[[bytes], Any], read: Callable[[bytes], Any], mended: Callable[[bytes], Any],
     lines_before: Callable[[int], int], on_error: str,
@@ -115,8 +135,12 @@ def _parts(first: int, last: int, why: str) -> list[tuple[int, int]]:
     return [(low, high) for low, high in ((first, at), (at, at + 1), (at + 1, last)) if low < high]
 
 
-def check_on_error(on_error: OnError) -> OnError:
-    """Raises ProgramError for what is no such word."""
+def check_on_error(on_error: OnError, schema: pa.Schema | None = None) -> OnError:
+    """Raises ProgramError for what is no such word, and for nulls in a schema that has none."""
     if on_error not in ("fail", "null", "skip"):
         raise ProgramError(f'on_error= is "fail", "null" or "skip", or ErrorPolicy.divert(tag); this is {on_error!r:.80}')
+    required = [field.name for field in schema if not field.nullable] if on_error == "null" and isinstance(schema, pa.Schema) else []
+    if required:
+        raise ProgramError(f'on_error="null" gives nulls, and the schema has column {required[0]!r} with nullable=False; choose "skip" or '
+                           "ErrorPolicy.divert(tag)")
     return on_error

@@ -157,6 +157,7 @@ class ColumnFileSource(Source[RowsSplit]):
         if doubled:
             raise ProgramError(f"{first}: two columns would be called {doubled[0]!r}; choose others with columns=")
         self._schema = pa.schema([full.field(name) for name in names])
+        self._has_required = not all(field.nullable for field in self._schema)
         in_files = [field for field in self._schema if field.name in self._full_schema.names]
         self._in_files = self._schema if len(in_files) == len(self._schema) else pa.schema(in_files)
 
@@ -250,6 +251,7 @@ class ColumnFileSource(Source[RowsSplit]):
         import pyarrow as pa
 
         from flinkpy.columns.values.conversion import conformed
+        from flinkpy.formats.text_columns import nulls_in_required
 
         if self._filter is not None and not self._may_match(split.file):
             return
@@ -259,6 +261,8 @@ class ColumnFileSource(Source[RowsSplit]):
                     yield item
                     continue
                 read = item if item.schema.equals(self._in_files) else conformed(item, self._in_files)
+                if self._has_required and (wrong := nulls_in_required(read.columns, self._in_files)) is not None:
+                    raise pa.ArrowInvalid(wrong)
                 yield read if self._in_files is self._schema else self._with_folders(read, split.file, item.num_rows)
         except (pa.ArrowException, OSError) as error:
             kind = type(self).__name__.removesuffix("Source")

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json as std_json
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json
 
@@ -20,6 +22,8 @@ from flinkpy.formats.text_columns import as_text, changed_type, decoded, is_of_b
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
 _LIST_OF_FLOATS = rb'\s*(\[(?:[^"{}]|"(?:NaN|-?Infinity)")*\])'
+_ANY_NUMBER = re.compile(rb"-?\d[-+.\deE]*")
+_MOST_DIGITS = 38  # no integer of Arrow has more
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
 
 
@@ -51,10 +55,12 @@ def parse_lines(block: bytes, schema: Any, *, ignore_extra_fields: bool = False)
     try:
         read = _read(block, read_as, others)
     except pa.ArrowInvalid as error:
-        bare = _with_bare_floats(block, schema) if "number to string" in str(error) or "string to number" in str(error) else block
-        if bare == block:
+        known = _with_bare_floats(block, schema) if "number to string" in str(error) or "string to number" in str(error) else block
+        known = _with_plain_integers(known, schema) if "couldn't parse" in str(error) else known
+        if known == block:
             raise
-        read = _read(bare, read_as, others)
+        read = _read(known, read_as, others)
+    _refuse_other_lines(block, read.num_rows)
     if read_as.equals(moments_as_text):
         return read
     return pa.Table.from_batches([decoded(batch, moments_as_text) for batch in read.to_batches()], moments_as_text)
@@ -87,7 +93,7 @@ def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:
     """The block without the quotes around ``"NaN"`` and ``"Infinity"`` in columns of floats. (Inside a text, the
     quotes around a name are escaped, so they do not match.)"""
-    for name, is_list in set(_names_of_floats(schema)):
+    for name, is_list in set(_names_of(schema, pa.types.is_floating)):
         begins = rb'"' + re.escape(name.encode()) + rb'"\s*:'
         if is_list:
             block = re.sub(begins + _LIST_OF_FLOATS, lambda found: found[0][:found.start(1) - found.start()] + found[1].replace(b'"', b""), block)
@@ -96,16 +102,49 @@ def _with_bare_floats(block: bytes, schema: Any) -> bytes:
     return block
 
 
-def _names_of_floats(fields: Any) -> Iterator[tuple[str, bool]]:
-    """The names of fields of floats, and whether they are lists of them."""
+def _with_plain_integers(block: bytes, schema: Any) -> bytes:
+    """The block with 2 in place of 2.0 and 2e0 in fields of integers: an equal number is one, however it is written."""
+    for name, is_list in set(_names_of(schema, pa.types.is_integer)):
+        begins = rb'("' + re.escape(name.encode()) + rb'"\s*:\s*)'
+        numbers = rb"(\[[^\]\"{}]*\])" if is_list else rb"(-?\d[-+.\deE]*)"
+        block = re.sub(begins + numbers, lambda found: found[1] + _ANY_NUMBER.sub(lambda number: _plain_integer(number[0]), found[2]), block)
+    return block
+
+
+def _plain_integer(number: bytes) -> bytes:
+    found = Decimal(number.decode())
+    return str(int(found)).encode() if found.adjusted() < _MOST_DIGITS and found == found.to_integral_value() else number
+
+
+def _refuse_other_lines(block: bytes, objects: int) -> None:
+    """Raises ArrowInvalid if not each line of the block is one of its so many objects: Arrow takes several on a line, and one over several lines.
+
+    Inside an object or a list, { does not follow }. So where each line begins with { and ends with }, every line ends an object.
+    """
+    data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if len(ends) == objects and data[0] == ord("{") and (data[ends[:-1] + 1] == ord("{")).all():
+        last = data[ends - 1]
+        if ((data[ends - 2] if (last == ord("\r")).all() else last) == ord("}")).all():
+            return
+    lines = [line for each in re.split(rb"[\r\n]", block) if (line := each.strip())]
+    for line in lines:
+        if not (line.startswith(b"{") and line.endswith(b"}")):
+            raise pa.ArrowInvalid("a line is one JSON object, and this is part of one")
+    if len(lines) != objects:
+        raise pa.ArrowInvalid("a line is one JSON object, and this is more than one")
+
+
+def _names_of(fields: Any, is_wanted: Callable[[Any], bool]) -> Iterator[tuple[str, bool]]:
+    """The names of fields of such a type, and whether they are lists of it."""
     for field in fields:
         kind, is_list = field.type, False
         while pa.types.is_list(kind):
             kind, is_list = kind.value_type, True
-        if pa.types.is_floating(kind):
+        if is_wanted(kind):
             yield field.name, is_list
         elif pa.types.is_struct(kind):
-            yield from _names_of_floats(kind)
+            yield from _names_of(kind, is_wanted)
 
 
 def _read(block: bytes, schema: Any, others: str = "error") -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks
+from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import mended, parse_lines, refuse_rounded_numbers, shown_schema
@@ -44,7 +44,8 @@ class JsonLinesSource(ColumnFileSource):
         if not isinstance(split_bytes, int) or split_bytes < 1:
             raise ProgramError(f"split_bytes= takes a number of bytes from 1 on, this is {split_bytes!r:.80}")
         self._split_bytes, self._infer_all, self._ignores_extra = split_bytes, infer_all, ignore_extra_fields
-        self._on_error = check_on_error(on_error)
+        self._on_error = check_on_error(on_error, schema)
+        _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _shown_schema(self) -> pa.Schema:
@@ -67,9 +68,9 @@ class JsonLinesSource(ColumnFileSource):
         import pyarrow as pa
 
         try:
-            for _, block in _blocks(FileSplit("", file, 0, None)):
+            for place, block in _blocks(FileSplit("", file, 0, None)):
                 if self._on_error == "fail":
-                    yield shown_schema(block)
+                    yield read_first(block, _ENDS.all, shown_schema, lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
                 else:
                     yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
         except (pa.ArrowException, OSError) as error:
@@ -113,6 +114,16 @@ class JsonLinesSource(ColumnFileSource):
 
         yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read, read_mended,
                                lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
+
+
+def _refuse_maps(schema: Any) -> None:
+    import pyarrow as pa
+
+    for field in schema if isinstance(schema, pa.Schema) else ():
+        if "map<" in str(field.type):
+            raise ProgramError(f"column {field.name!r} is a {field.type}, and files of JSON lines are read without maps: declare a pa.struct of the "
+                               "keys that are wanted, with ignore_extra_fields=True; or read the lines with read_text_file() and map them with a "
+                               "JsonRowDeserializationSchema, whose Types.MAP() takes any keys")
 
 
 def _blocks(split: FileSplit) -> Iterator[tuple[int, bytes]]:

@@ -7,14 +7,14 @@ Only the functions that need it import confluent-kafka, so that programs without
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, KafkaException
 
 MISSING_PACKAGE = "Kafka needs the extra: pip install 'flinkpy[kafka]'"
 # What Java needs and librdkafka does not: classes of the JVM, and how many records a poll gives
@@ -81,13 +81,30 @@ def check_consumer_properties(properties: Mapping[str, str]) -> None:
     require_client()
     from confluent_kafka import Consumer, KafkaException
 
+    def check(settings: Mapping[str, Any]) -> None:
+        Consumer({"group.id": "flinkpy", **settings, "log_level": 0}).close()
+
     config = {key: value for key, value in for_librdkafka(properties).items() if key != "bootstrap.servers"}
     try:
-        Consumer({"group.id": "flinkpy", **config, "log_level": 0}).close()
+        check(config)
     except KafkaException as error:
-        reason = error.args[0].str().rstrip(".")
-        raise ProgramError(f"Kafka's client refuses the source's properties: {reason}; librdkafka's list of them is CONFIGURATION.md in its "
-                           "repository") from None
+        raise refused_settings(error, config, check, "source") from None
+
+
+def refused_settings(error: KafkaException, settings: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object], whose: str) -> ProgramError:
+    """What librdkafka says of the settings, as a sentence. It names a number's property, perhaps by another name, and not what is there instead: so
+    each setting is checked alone then."""
+    from confluent_kafka import KafkaException
+
+    said = error.args[0].str().strip().rstrip(".")
+    for key, value in settings.items() if said.startswith("Invalid value for") else ():
+        try:
+            check({key: value})
+        except KafkaException as alone:
+            if alone.args[0].str().strip().rstrip(".") == said:
+                said = f"{key} is a number, this is {value!r:.80}"
+                break
+    return ProgramError(f"Kafka's client refuses the {whose}'s properties: {said}; librdkafka's list of them is CONFIGURATION.md in its repository")
 
 
 @contextmanager

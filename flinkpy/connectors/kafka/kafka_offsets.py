@@ -123,6 +123,21 @@ class KafkaOffsetsInitializer:
         """The offset of each partition. Raises ProgramError for one that has none."""
         return self._resolve(partitions, lookup)
 
+    def beginnings(self, partitions: Collection[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:
+        """The offset of each partition, to begin at. One that the partition does not have is replaced as the strategy says; with NONE it raises
+        ProgramError."""
+        found = self.resolve(partitions, lookup)
+        if isinstance(self._resolve, _At):
+            return found
+        first, end = lookup.at_time(partitions, EARLIEST), lookup.at_time(partitions, LATEST)
+        outside = [each for each in partitions if each in first and each in end and not first[each] <= found[each] <= end[each]]
+        if outside and self._reset is KafkaOffsetResetStrategy.NONE:
+            each = outside[0]
+            raise ProgramError(f"{each} has no offset {found[each]}, but those from {first[each]} to {end[each]}: begin there, or say with a "
+                               "KafkaOffsetResetStrategy, EARLIEST or LATEST, where to begin")
+        there = first if self._reset is KafkaOffsetResetStrategy.EARLIEST else end
+        return {**found, **{each: there[each] for each in outside}}
+
     @property
     def reset_property(self) -> str:
         """The property ``auto.offset.reset`` of a consumer that begins here."""

@@ -14,7 +14,7 @@ from flinkpy.connectors.kafka.broker_questions import BrokerQuestions
 from flinkpy.connectors.kafka.client_properties import check_consumer_properties, checked_property
 from flinkpy.connectors.kafka.kafka_offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from flinkpy.connectors.kafka.message_intake import MessageIntake
-from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, PartitionEnumerator
+from flinkpy.connectors.kafka.partition_enumerator import Found, KafkaSplit, PartitionEnumerator
 from flinkpy.connectors.kafka.partition_reader import KafkaReader
 from flinkpy.connectors.kafka.record_decoding import ColumnNames, Columns, RecordDecoding, Values, WholeRecords
 from flinkpy.connectors.kafka.subscription import KafkaReading, Subscription
@@ -70,17 +70,19 @@ class KafkaSource(Source[KafkaSplit]):
     def create_enumerator(self, context: SplitEnumeratorContext[KafkaSplit], checkpoint: Any = None) -> SplitEnumerator[KafkaSplit]:
         stopped = threading.Event()
         interval_s = None if self._reading.stop is not None else self._reading.discovery_interval_s
-        return PartitionEnumerator(context, partial(self._look, stopped), interval_s, stopped.set, checkpoint)
+        return PartitionEnumerator(context, partial(self._look, stopped), interval_s, stopped.set, self._reading.stop, checkpoint)
 
-    def _look(self, stopped: threading.Event, seen: frozenset[KafkaTopicPartition] | None) -> list[KafkaSplit]:
+    def _look(self, stopped: threading.Event, seen: frozenset[KafkaTopicPartition] | None, ends_are_others: bool) -> Found:
         """Splits of the partitions that are new. Those of the first look begin where the source says, later ones at their first record."""
         reading = self._reading
         properties = {**reading.properties, "client.id": f"{reading.client_id_prefix}-enumerator"}
         with BrokerQuestions(properties, SystemClock(), reading.patience_s, stopped).connected() as brokers:
             new = reading.subscription.find(brokers) - (seen or frozenset())
-            start = (reading.start if seen is None else KafkaOffsetsInitializer.earliest()).resolve(new, brokers)
-            stop = reading.stop.resolve(new, brokers) if reading.stop is not None else {}
-        return [KafkaSplit.of(partition, start[partition], stop.get(partition)) for partition in sorted(new)]
+            start = (reading.start if seen is None else KafkaOffsetsInitializer.earliest()).beginnings(new, brokers)
+            ending = new | seen if seen is not None and ends_are_others else new
+            stop = reading.stop.resolve(ending, brokers) if reading.stop is not None else {}
+        splits = [KafkaSplit.of(partition, start[partition], stop.get(partition)) for partition in sorted(new)]
+        return Found(splits, {partition: stop.get(partition) for partition in ending - new})
 
     def create_reader(self, context: ReaderContext) -> SourceReader[KafkaSplit]:
         reading = self._reading

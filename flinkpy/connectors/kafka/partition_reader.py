@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.kafka.client_properties import is_refusal, is_unreadable
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.connectors.kafka.message_intake import MessageIntake
-from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin
+from flinkpy.connectors.kafka.partition_enumerator import KafkaSplit, ReadersMayBegin, Stops, with_stop
 from flinkpy.connectors.kafka.record_decoding import CannotDecodeError, RecordDecoding
 from flinkpy.connectors.source_api.source import InputStatus, ReaderContext, SourceReader
 from flinkpy.core.elements import Batch, Watermark, WatermarkStatus
@@ -48,11 +48,15 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._may_begin = self._no_more = self._said_idle = False
         self._last: KafkaTopicPartition | None = None
         self._offset = 0  # of the first record of the last batch, or of the one that cannot be decoded
+        self._done: list[KafkaSplit] = []  # read to their stop: a later run of the job may have another one
+        self._stops: Stops = {}
+        self._close_intake: Callable[[], None] = lambda: None
         self._ended: Offsets = {}  # the offsets of partitions that were read to their stop, until they are committed
         self._to_commit: dict[int, Offsets] = {}
 
     def start(self) -> None:
         self._intake = self._open_intake()
+        self._close_intake = self._intake.close
 
     # -- splits ---------------------------------------------------------------------------------------------------------------
 
@@ -63,11 +67,13 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._no_more = True
 
     def handle_source_event(self, event: Any) -> None:
-        self._may_begin = self._may_begin or isinstance(event, ReadersMayBegin)
+        if isinstance(event, ReadersMayBegin):
+            self._may_begin, self._stops = True, event.stops
 
     def _begin_added(self) -> None:
-        added, self._added = self._added, []
+        added, self._added = [with_stop(split, self._stops) for split in self._added], []
         unread = [split for split in added if split.stop is None or split.offset < split.stop]
+        self._done += [split for split in added if split not in unread]
         for split in unread:
             self._splits[split.partition] = split
             self._context.split_begun(split.split_id)
@@ -78,6 +84,7 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._intake.unassign(split.partition)
         del self._splits[split.partition]
         self._ended[split.partition] = split.offset
+        self._done.append(split)
         self._context.split_finished(split.split_id)
 
     # -- reading --------------------------------------------------------------------------------------------------------------
@@ -178,7 +185,7 @@ class KafkaReader(SourceReader[KafkaSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaSplit]:
         if self._commits:
             self._to_commit[checkpoint_id] = {**self._ended, **{partition: split.offset for partition, split in self._splits.items()}}
-        return [*self._splits.values(), *self._added]
+        return [*self._splits.values(), *self._added, *self._done]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         offsets = self._to_commit.get(checkpoint_id)
@@ -189,8 +196,7 @@ class KafkaReader(SourceReader[KafkaSplit]):
 
     def close(self) -> None:
         self._ready.clear()
-        if hasattr(self, "_intake"):  # it may be that none could be opened
-            self._intake.close()
+        self._close_intake()
 
     def __repr__(self) -> str:
         return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"

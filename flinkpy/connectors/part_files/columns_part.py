@@ -126,9 +126,15 @@ class ColumnsPart(PartWriter):
     def _write_group(self) -> None:
         import pyarrow as pa
 
+        from flinkpy.formats.text_columns import nulls_in_required
+
         self._show_types()
         batches, self._batches, self._rows = self._batches, [], 0
-        self._write_table(pa.Table.from_batches(batches, self._schema))
+        table = pa.Table.from_batches(batches, self._schema)
+        wrong = nulls_in_required(table.columns, self._schema)
+        if wrong is not None:
+            raise ProgramError(f"records do not fit the {self.kind} schema: {wrong}")
+        self._write_table(table)
 
 
 def _columns(values: Sequence[Any], names: Sequence[str] | None) -> dict[str, Sequence[Any]]:

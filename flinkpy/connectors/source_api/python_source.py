@@ -192,7 +192,7 @@ class _IteratorReader(SplitReader[PythonSplit]):
 
     def position(self) -> str:
         name = f"split {self._split.split_id}" if self._split.value is None else f"split {self._split.value!r:.80}"
-        return f"{name}, position {self._first!r:.80}"
+        return f"{name}, its beginning" if self._first is None else f"{name}, position {self._first!r:.80}"
 
     def interrupt(self) -> None:
         self._source.interrupt(self._split.value)

@@ -23,7 +23,7 @@ from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_ty
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
 from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded
-from flinkpy.formats.text_columns import csv_table
+from flinkpy.formats.text_columns import csv_table, nulls_in_required
 
 
 def dialect_of(where: str, delimiter: str, quote: str | None, escape: str | None, null_literal: str, array_delimiter: str,
@@ -71,7 +71,9 @@ class CsvColumnarDecoder(ColumnarDecoder):
                 return None
             [batch] = table.combine_chunks().to_batches()
             columns = [convert(column) for column, (_, convert) in zip(batch.columns, self._columns)]
-            return pa.RecordBatch.from_arrays(columns, schema=self.schema) if all(map(is_sure, columns)) else None
+            if nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, columns)):
+                return None
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         except (pa.ArrowException, ValueError, OverflowError):  # also for a delimiter of several bytes
             return None
 

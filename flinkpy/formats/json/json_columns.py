@@ -26,7 +26,7 @@ from flinkpy.formats.decoded_rows import decode_one_by_one
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
 from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, RegisteredFormat, RegisteredSchema
-from flinkpy.formats.text_columns import as_text, changed, decoded, is_of_bytes
+from flinkpy.formats.text_columns import as_text, changed, decoded, is_of_bytes, nulls_in_required
 
 
 class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
@@ -74,7 +74,7 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
                 return None
             columns = [column if column.type.equals(field.type) else column.cast(field.type)
                        for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
-            if not all(map(is_sure, _parts(columns))):
+            if nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, _parts(columns))):
                 return None
             return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         except (pa.ArrowException, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import md5
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo
@@ -12,6 +13,7 @@ from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, times
 
+SCHEDULER = "Default"  # Flink has this one, Adaptive and AdaptiveBatch
 EXCEPTIONS = 20  # shown of a job, unless more are asked for
 
 
@@ -25,6 +27,7 @@ def _overview(job: JobOverview, now_ms: int) -> dict[str, Any]:
         "jid": job.job_id, "name": job.name, "state": job.state.name, "start-time": job.start_ms, "end-time": end_ms,
         "duration": (now_ms if job.end_ms is None else job.end_ms) - job.start_ms,
         "last-modification": job.start_ms if job.end_ms is None else job.end_ms, "tasks": counts_by_state(job.tasks, with_total=True),
+        "schedulerType": SCHEDULER, "pending-operators": 0,
     }
 
 
@@ -36,7 +39,7 @@ def details(job: ExecutionGraphInfo) -> dict[str, Any]:
     end_ms = UNKNOWN if job.end_ms is None else job.end_ms
     return {
         "jid": job.job_id, "name": job.name, "isStoppable": not JOB.is_terminal(job.state), "state": job.state.name,
-        "job-type": _type(job),
+        "job-type": _type(job), "schedulerType": SCHEDULER,
         "start-time": job.start_ms, "end-time": end_ms, "duration": (job.at_ms if job.end_ms is None else job.end_ms) - job.start_ms,
         "maxParallelism": max((vertex.max_parallelism for vertex in job.vertices), default=UNKNOWN), "now": job.at_ms,
         "timestamps": times(JobState, job.entered_ms), "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
@@ -47,7 +50,7 @@ def details(job: ExecutionGraphInfo) -> dict[str, Any]:
 
 def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:
     return {
-        "id": vertex.vertex_id, "slotSharingGroupId": vertex.slot_sharing_group, "name": vertex.name, "maxParallelism": vertex.max_parallelism,
+        "id": vertex.vertex_id, "slotSharingGroupId": _group_id(vertex), "name": vertex.name, "maxParallelism": vertex.max_parallelism,
         "parallelism": len(vertex.subtasks), "status": state_of(vertex.subtasks).name, **span(vertex.subtasks, at_ms),
         "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": {**counters(vertex.subtasks), **_worst(vertex)},
     }
@@ -58,6 +61,11 @@ def _worst(vertex: VertexInfo) -> dict[str, int]:
     shares = [subtask.shares for subtask in vertex.subtasks]
     return {"max-busy-ms-per-second": max((each.busy for each in shares), default=0),
             "max-backpressured-ms-per-second": max((each.back_pressured for each in shares), default=0)}
+
+
+def _group_id(vertex: VertexInfo) -> str:
+    """Flink's groups have ids of 32 digits, ours have names."""
+    return md5(vertex.slot_sharing_group.encode(), usedforsecurity=False).hexdigest()
 
 
 def _type(job: ExecutionGraphInfo) -> str:
@@ -87,7 +95,7 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
     return {
         "jid": job.job_id, "name": job.name,
         "execution-config": {
-            "execution-mode": _type(job), "restart-strategy": shown.get("restart-strategy.type", "default"),
+            "restart-strategy": shown.get("restart-strategy.type", "default"),
             "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1), "object-reuse-mode": False,
             "user-config": dict(shown),
         },
@@ -97,12 +105,7 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
 def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
     """The newest first."""
     failures = list(reversed(job.failures))
-    root = failures[0] if failures else None
-    return {
-        "root-exception": None if root is None else _text(root), "timestamp": None if root is None else root.at_ms,
-        "truncated": len(failures) > most, "all-exceptions": [],
-        "exceptionHistory": {"entries": [_failure(each) for each in failures[:most]], "truncated": len(failures) > most},
-    }
+    return {"exceptionHistory": {"entries": [_failure(each) for each in failures[:most]], "truncated": len(failures) > most}}
 
 
 def _failure(failure: FailureInfo) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 from flinkpy.actors.gateways import SavepointStatus
+from flinkpy.web.answers.java_exceptions import serialized_throwable
 
 
 def trigger(trigger_id: str) -> dict[str, Any]:
@@ -15,7 +17,20 @@ def status(found: SavepointStatus) -> dict[str, Any]:
     if not found.is_over:
         return {"status": {"id": "IN_PROGRESS"}}
     if found.error is not None:
-        text = f"{type(found.error).__name__}: {found.error}"
-        cause = {"class": type(found.error).__name__, "stack-trace": text, "serialized-throwable": ""}
-        return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
+        return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": _failure(found.error)}}
     return {"status": {"id": "COMPLETED"}, "operation": {"location": found.location or ""}}
+
+
+def checkpoint_status(found: SavepointStatus) -> dict[str, Any]:
+    """As for a savepoint, but Flink tells the number of the checkpoint, and writes the failure's field another way."""
+    if not found.is_over:
+        return {"status": {"id": "IN_PROGRESS"}}
+    if found.error is not None:
+        return {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": None, "failureCause": _failure(found.error)}}
+    return {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": found.checkpoint_id, "failureCause": None}}
+
+
+def _failure(error: BaseException) -> dict[str, str]:
+    """What people read, and what Flink's clients do: they take the exception from its serialized form alone."""
+    name = type(error).__name__
+    return {"class": name, "stack-trace": f"{name}: {error}", "serialized-throwable": b64encode(serialized_throwable(name, str(error))).decode()}

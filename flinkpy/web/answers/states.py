@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -50,6 +50,26 @@ def span(subtasks: Iterable[SubtaskInfo], at_ms: int) -> dict[str, int]:
     if start == UNKNOWN:
         return {"start-time": UNKNOWN, "end-time": end, "duration": UNKNOWN}
     return {"start-time": start, "end-time": end, "duration": (at_ms if end == UNKNOWN else end) - start}
+
+
+def statistics_of(values: Sequence[float]) -> dict[str, int]:
+    """Of numbers, in whole numbers; all 0 without any.
+
+    >>> statistics_of([1, 2, 3, 10])["median"]
+    2
+    """
+    ordered = sorted(values) or [0]
+
+    def quantile(share: float) -> int:
+        place = share * (len(ordered) + 1) - 1
+        low = min(max(int(place), 0), len(ordered) - 1)
+        high = min(low + 1, len(ordered) - 1)
+        return int(ordered[low] + min(max(place - low, 0.0), 1.0) * (ordered[high] - ordered[low]))
+
+    return {
+        "min": int(ordered[0]), "max": int(ordered[-1]), "avg": int(sum(ordered) / len(ordered)), "sum": int(sum(ordered)),
+        "median": quantile(0.5), "p25": quantile(0.25), "p75": quantile(0.75), "p95": quantile(0.95),
+    }
 
 
 def counters(subtasks: Iterable[SubtaskInfo]) -> dict[str, Any]:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
-from flinkpy.web.answers.states import counters, counts_by_state, span, state_of, times
+from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, statistics_of, times
 
 OK_BELOW, HIGH_ABOVE = 0.1, 0.5  # shares of time in back-pressure, as Flink's levels
+_TIMED = tuple(state.name for state in (
+    ExecutionState.CREATED, ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING))
 
 
 def details(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "name": vertex.name, "parallelism": len(vertex.subtasks), "maxParallelism": vertex.max_parallelism, "now": job.at_ms,
         "subtasks": [_subtask(subtask, job.at_ms) for subtask in vertex.subtasks],
-        "aggregated": {"metrics": {}, "status-duration": {}},
+        "aggregated": _aggregated(vertex.subtasks, job.at_ms),
+    }
+
+
+def _aggregated(subtasks: Sequence[SubtaskInfo], at_ms: int) -> dict[str, Any]:
+    """Statistics over the subtasks: of their counters, and of how long they were in the states in which they begin and run."""
+    metrics, durations = [counters([each]) for each in subtasks], [_durations(each, at_ms) for each in subtasks]
+    return {
+        "metrics": {name: statistics_of([each[name] for each in metrics]) for name in counters([]) if not name.endswith("-complete")},
+        "status-duration": {state: statistics_of([each[state] for each in durations if each[state] != UNKNOWN]) for state in _TIMED},
     }
 
 
@@ -29,10 +41,10 @@ def _subtask(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
 
 
 def _durations(subtask: SubtaskInfo, at_ms: int) -> dict[str, int]:
-    """How long it was in each state that it has passed, and is in."""
+    """How long it was in each state that it has passed, and is in; -1 for those in which it begins and runs, if it has not been there."""
     entered = sorted(subtask.entered_ms.items(), key=lambda each: each[1])
     until = [at for _, at in entered[1:]] + [entered[-1][1] if EXECUTION.is_terminal(subtask.state) else at_ms]
-    return {state.name: end - start for (state, start), end in zip(entered, until)}
+    return {**dict.fromkeys(_TIMED, UNKNOWN), **{state.name: end - start for (state, start), end in zip(entered, until)}}
 
 
 def _endpoint(subtask: SubtaskInfo) -> str:
@@ -50,7 +62,7 @@ def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "subtasks": [{
-            "subtask": each.index, "endpoint": _endpoint(each), "host": _endpoint(each), "duration": span([each], job.at_ms)["duration"],
+            "subtask": each.index, "endpoint": _endpoint(each), "duration": span([each], job.at_ms)["duration"],
             "timestamps": times(ExecutionState, each.entered_ms),
         } for each in vertex.subtasks],
     }
@@ -64,9 +76,9 @@ def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "taskmanagers": [{
-            "endpoint": endpoint, "host": endpoint, "taskmanager-id": resource_id, "status": state_of(subtasks).name,
+            "endpoint": endpoint, "taskmanager-id": resource_id, "status": state_of(subtasks).name,
             **span(subtasks, job.at_ms), "metrics": counters(subtasks), "status-counts": counts_by_state(each.state for each in subtasks),
-            "aggregated": {"metrics": {}, "status-duration": {}},
+            "aggregated": _aggregated(subtasks, job.at_ms),
         } for (resource_id, endpoint), subtasks in found.items()],
     }
 

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from flinkpy.core.options.checkpointing import CheckpointSettings
 from flinkpy.web.answers import checkpoint_answers
 from flinkpy.web.requests import job_of
 
@@ -16,7 +15,7 @@ async def get_checkpoints(request: Request) -> JSONResponse:
 
 
 async def get_checkpoint_config(request: Request) -> JSONResponse:
-    return JSONResponse(checkpoint_answers.config(CheckpointSettings.of((await job_of(request)).configuration)))
+    return JSONResponse(checkpoint_answers.config((await job_of(request)).configuration))
 
 
 ROUTES = [

@@ -46,21 +46,29 @@ async def _trigger(request: Request, body: dict[str, Any], kind: SnapshotType) -
 
 
 async def get_savepoint(request: Request) -> JSONResponse:
+    return JSONResponse(savepoint_answers.status(await _status(request)))
+
+
+async def get_checkpoint(request: Request) -> JSONResponse:
+    return JSONResponse(savepoint_answers.checkpoint_status(await _status(request)))
+
+
+async def _status(request: Request) -> SavepointStatus:
     job_id, trigger_id = job_id_of(request), request.path_params["triggerid"]
     wanted = calls_of(request).asked_savepoint(job_id, trigger_id)
     if wanted is None:
         raise not_found(f"nobody has asked for a savepoint {trigger_id} of job {job_id} here")
     try:
-        return JSONResponse(savepoint_answers.status(await calls_of(request).savepoint(job_id, wanted)))
+        return await calls_of(request).savepoint(job_id, wanted)
     except ProgramError as error:
         raise not_found(str(error)) from None
     except SavepointError as error:
-        return JSONResponse(savepoint_answers.status(SavepointStatus(trigger_id, is_over=True, error=error)))
+        return SavepointStatus(trigger_id, is_over=True, error=error)
 
 
 ROUTES = [
     Route("/jobs/{jobid}/checkpoints", trigger_checkpoint, methods=["POST"]),
-    Route("/jobs/{jobid}/checkpoints/{triggerid}", get_savepoint),
+    Route("/jobs/{jobid}/checkpoints/{triggerid}", get_checkpoint),
     Route("/jobs/{jobid}/savepoints", trigger_savepoint, methods=["POST"]),
     Route("/jobs/{jobid}/savepoints/{triggerid}", get_savepoint),
     Route("/jobs/{jobid}/stop", stop_job, methods=["POST"]),

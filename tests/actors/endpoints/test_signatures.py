@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from flinkpy.actors.dispatcher import Dispatcher
+from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.gateway_proxy import gateway_methods
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 
-ENDPOINTS: list[type[RpcEndpoint]] = [Dispatcher, ResourceManager, JobMaster, TaskExecutor]
+ENDPOINTS: list[type[RpcEndpoint]] = [Dispatcher, ResourceManager, JobMaster, TaskExecutor, ProcessInspector]
 METHODS = [pytest.param(endpoint, name, id=f"{endpoint.__name__}.{name}") for endpoint in ENDPOINTS for name in gateway_methods(endpoint.gateway)]
 
 

@@ -379,8 +379,8 @@ def test_workers_of_an_earlier_resource_manager_are_waited_for_and_belong_to_thi
     assert started(slots.request_slots([request("a"), request("b"), request("c")], 0.5)) == []
     assert allocated(slots.register_executor(ONE, report(0, None), 1.0)) == [(ONE, 0, "a")]
     assert len(started(slots.tick(2.5))) == 2  # the other one did not come in time
-    assert slots.owns(ONE)
-    assert slots.owns(TWO)
+    assert slots.workers.owns(ONE)
+    assert slots.workers.owns(TWO)
 
 
 def test_when_all_of_them_have_come_others_are_started_at_once() -> None:

@@ -38,6 +38,9 @@ class CsvOptions:
             raise ProgramError(f"a CSV file's quote_char is one character or None, this is {self.quote_char!r:.80}")
         if self.comment is not None and (not isinstance(self.comment, str) or not self.comment):
             raise ProgramError(f"comment= takes the text that lines of comments begin with, this is {self.comment!r:.80}")
+        for name in ("header", "newlines_in_values"):
+            if not isinstance(getattr(self, name), bool):
+                raise ProgramError(f"{name}= is True or False, this is {getattr(self, name)!r:.80}")
         if isinstance(self.skip_rows, bool) or not isinstance(self.skip_rows, int) or self.skip_rows < 0:
             raise ProgramError(f"skip_rows= takes a number of lines from 0 on, this is {self.skip_rows!r:.80}")
         check_encoding(self.encoding)

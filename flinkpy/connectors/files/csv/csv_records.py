@@ -41,10 +41,6 @@ class RecordEnds:
             end = block.rfind(line_end, 0, int(quotes[before - 1])) + 1  # before the quoted field that is open there
         return 0
 
-    def first(self, block: bytes) -> int:
-        """How many bytes the first record of the block has."""
-        return int(self.all(block)[0])
-
     def all(self, block: bytes) -> Any:
         """Where each whole record of the block ends, as an array; the last one also if no line end follows."""
         data = np.frombuffer(block, np.uint8)
@@ -56,6 +52,13 @@ class RecordEnds:
         if self.quote is not None and self.quote in block:
             ends = ends[np.searchsorted(self._quotes(block), ends) % 2 == 0]
         return ends if len(ends) and ends[-1] == len(block) else np.append(ends, len(block))
+
+    def never_closed(self, block: bytes) -> int | None:
+        """Where the block's last quote is, if it opens a field and none closes it."""
+        if self.quote is None or self.quote not in block:
+            return None
+        quotes = self._quotes(block)
+        return int(quotes[-1]) if len(quotes) % 2 else None
 
     def are_within_lines(self, block: bytes) -> bool:
         """Whether every quoted field ends on the line that it begins on."""
@@ -98,8 +101,13 @@ def line_feeds_in(data: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _STARTS[0]))
 
 
+class OpenRecord(bytes):
+    """A record with a quote that is not closed up to the end of the stream. It ends with the line of that quote."""
+
+
 class RecordBlocks:
-    """A stream of bytes in blocks of whole records. ``begun`` was read from it before."""
+    """A stream of bytes in blocks of whole records. ``begun`` was read from it before. A quote that is never closed breaks its own line, an
+    OpenRecord, and no other."""
 
     def __init__(self, stream: IO[bytes], ends: RecordEnds, block_bytes: int, longest: int, begun: bytes = b"") -> None:
         self._stream, self._ends, self._block_bytes, self._longest, self._begun = stream, ends, block_bytes, longest, begun
@@ -114,5 +122,11 @@ class RecordBlocks:
             rest = block[end:]
             if len(rest) > self._longest:
                 raise pa.ArrowInvalid(f"a record has more than {self._longest >> 20} MB: perhaps a quote is not closed. It begins with {rest[:40]!r}")
+        while (opened := self._ends.never_closed(rest)) is not None:
+            begin, end = self._ends.last(rest), rest.find(b"\n", opened) + 1 or len(rest)
+            if begin:
+                yield rest[:begin]
+            yield OpenRecord(rest[begin:end])
+            rest = rest[end:]
         if rest:
             yield rest

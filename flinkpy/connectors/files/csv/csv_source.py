@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks
+from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks, read_first
 from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_options import CsvOptions, texts
 from flinkpy.connectors.files.csv.csv_values import CsvParser
@@ -50,7 +50,7 @@ class CsvSource(ColumnFileSource):
             names = tuple(schema.names)
         self._options = CsvOptions(delimiter, header, names, skip_rows, comment, texts(null_values, "null_values="), encoding, quote_char,
                                    newlines_in_values)
-        self._split_bytes, self._on_error = split_bytes, check_on_error(on_error)
+        self._split_bytes, self._on_error = split_bytes, check_on_error(on_error, schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
@@ -59,8 +59,10 @@ class CsvSource(ColumnFileSource):
         try:
             header = read_header(file, self._options)
             with closing(blocks_behind(header, file, self._options, block_bytes=SHOWN_BYTES)) as blocks:
-                _, block = next(blocks, (0, b""))
-            schema = CsvParser(self._options, header.names, None).shown_schema(block, lenient=self._on_error != "fail")
+                place, block = next(blocks, (0, b""))
+            parser, is_lenient = CsvParser(self._options, header.names, None), self._on_error != "fail"
+            schema = read_first(block, self._options.ends.all, lambda records: parser.shown_schema(records, lenient=is_lenient),
+                                lambda: lines_before(open_utf8(file, self._options.encoding), place))
         except (pa.ArrowException, OSError) as error:
             raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
         return self._of_text(schema, file)

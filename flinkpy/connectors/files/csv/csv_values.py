@@ -12,8 +12,18 @@ from pyarrow import csv
 
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.connectors.files.csv.csv_records import line_feeds_in
-from flinkpy.formats.text_columns import as_text, changed, csv_table, decoded, in_microseconds, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.connectors.files.csv.csv_records import OpenRecord, line_feeds_in
+from flinkpy.formats.text_columns import (
+    as_text,
+    changed,
+    csv_table,
+    decoded,
+    in_microseconds,
+    is_of_bytes,
+    nulls_in_required,
+    refuse_rounded,
+    with_large_floats,
+)
 
 _WHOLE_BLOCK = 1 << 30
 
@@ -42,12 +52,17 @@ class CsvParser:
 
     def read(self, block: bytes) -> Any:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
+        if isinstance(block, OpenRecord) and not self._options.is_comment(block):
+            raise pa.ArrowInvalid("a quote is not closed up to the end of the file")
         if self._reading is None:
             self._reading = self._arrow_options(self._names, self._read_as, self._wanted)
         try:
             read = self._parse(block, self._names, self._read_as, self._wanted, self._reading)
         except pa.ArrowInvalid as error:
             raise pa.ArrowInvalid(self._told(str(error))) from error
+        wrong = None if self._read_as is None else nulls_in_required(read.columns, [self._read_as.field(name) for name in read.schema.names])
+        if wrong is not None:
+            raise pa.ArrowInvalid(wrong)
         if not self._options.newlines_in_values:
             self._refuse_line_ends_in_quotes(block, read.num_rows)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
@@ -89,9 +104,11 @@ class CsvParser:
         return [column[0].as_py() for column in row.columns]
 
     def mended(self, record: bytes) -> Any:
-        """A broken record as a batch of one row, with null for what is missing or not of its column's type."""
+        """A broken record as a batch of one row, with null for what is missing or not of its column's type. What is behind a quote that is
+        not closed is missing."""
+        opened = self._options.quotes.never_closed(record)
         try:
-            fields = self.texts(record)
+            fields = self.texts(record) if opened is None else self.texts(record[:opened])[:-1]
         except (pa.ArrowException, IndexError):
             fields = []
         assert self._schema is not None, "only records of a known schema are mended"

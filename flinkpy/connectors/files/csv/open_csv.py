@@ -11,7 +11,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
-from flinkpy.connectors.files.csv.csv_records import RecordBlocks
+from flinkpy.connectors.files.csv.csv_records import OpenRecord, RecordBlocks
 from flinkpy.connectors.files.csv.csv_values import CsvParser
 from flinkpy.connectors.files.paths import FileInfo, open_binary
 from flinkpy.connectors.files.text_files import FileSplit, LineBlocks
@@ -42,19 +42,24 @@ def read_header(file: FileInfo, options: CsvOptions) -> Header:
             for end in options.ends.all(block).tolist():
                 record, start = block[start:end], end
                 if record.strip(b"\r\n") and not options.is_comment(record):
+                    if isinstance(block, OpenRecord):
+                        raise pa.ArrowInvalid(f"a quote in the line of the header is not closed: {record[:80]!r}")
                     return Header(names or [name or "" for name in CsvParser(options, (), None).texts(record)], place + end)
             place += len(block)
     return Header(names, place)
 
 
 def _behind_skipped(stream: IO[bytes], lines: int) -> tuple[int, bytes]:
-    """The byte behind the byte order mark and so many lines, and what was read from there on."""
+    """The byte behind the byte order mark and so many lines, and what was read from there on. Raises ArrowInvalid if there are not so many."""
     read = stream.read(_HEADER_BYTES)
     place = len(codecs.BOM_UTF8) if read.startswith(codecs.BOM_UTF8) else 0
-    for _ in range(lines):
+    for passed in range(lines):
         while (end := read.find(b"\n", place)) < 0:
             more = stream.read(_HEADER_BYTES)
             if not more:
+                there = passed + (place < len(read))
+                if there < lines:
+                    raise pa.ArrowInvalid(f"it has {there} lines, and skip_rows={lines} passes over more")
                 return len(read), b""
             read += more
         place = end + 1

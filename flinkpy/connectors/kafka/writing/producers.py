@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal, require_client
+from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal, refused_settings, require_client
 from flinkpy.connectors.kafka.writing.messages import Message
 from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.clock import Clock
@@ -59,11 +59,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     require_client()
     from confluent_kafka import KafkaException, Producer
 
+    def check(some: Mapping[str, Any]) -> None:
+        Producer({**some, "log_level": 0, "logger": _UNHEARD})
+
+    without_servers = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
     try:
-        Producer({**{name: value for name, value in settings.items() if name != "bootstrap.servers"}, "log_level": 0, "logger": _UNHEARD})
+        check(without_servers)
     except KafkaException as error:
-        raise ProgramError(f"Kafka's client refuses the sink's properties: {error.args[0].str().rstrip('.')}; librdkafka's list of them is "
-                           "CONFIGURATION.md in its repository") from None
+        raise refused_settings(error, without_servers, check, "sink") from None
 
 
 class KafkaProducer:

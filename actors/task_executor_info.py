@@ -1,0 +1,54 @@
+"""What a TaskExecutor looks like to those who watch the cluster. Frozen values that travel; times are milliseconds since 1970."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from flinkpy.core.ids import ResourceId
+from flinkpy.graph.deployment import SlotStatus
+
+
+@dataclass(frozen=True)
+class ProcessDescription:
+    """What does not change while a process lives. ``inspector`` is the address of its ProcessInspector; empty if it has none."""
+
+    inspector: str = ""
+    host: str = ""
+    pid: int = 0
+    cpu_cores: int = 0  # that the process may use
+    physical_memory: int = 0  # bytes, of the machine
+
+    @staticmethod
+    def of_this_process(inspector: str) -> ProcessDescription:
+        return ProcessDescription(inspector, socket.gethostname(), os.getpid(), _cores(), _physical_memory())
+
+
+@dataclass(frozen=True)
+class TaskExecutorInfo:
+    """A TaskExecutor as the ResourceManager sees it. A slot that it has promised to a job counts as that job's."""
+
+    resource_id: ResourceId
+    address: str
+    host: str
+    data_port: int
+    process: ProcessDescription
+    slots: tuple[SlotStatus, ...]
+    registered_ms: int
+    heartbeat_ms: int  # when it was last heard
+
+    @property
+    def free_slots(self) -> int:
+        return sum(slot.job_id is None and slot.allocation_id is None for slot in self.slots)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 0
