@@ -7,6 +7,7 @@ import errno
 import secrets
 import socket
 import threading
+from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -53,8 +54,10 @@ class RestServer:
 
     @property
     def told(self) -> str:
-        """How to reach it."""
-        return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
+        """How to reach it: the page's address, from which the page takes the token, and the header for others."""
+        if self.token is None:
+            return self.url
+        return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
         """Without ``inspectors`` no process can be looked into."""

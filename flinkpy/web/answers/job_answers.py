@@ -52,15 +52,8 @@ def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "slotSharingGroupId": _group_id(vertex), "name": vertex.name, "maxParallelism": vertex.max_parallelism,
         "parallelism": len(vertex.subtasks), "status": state_of(vertex.subtasks).name, **span(vertex.subtasks, at_ms),
-        "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": {**counters(vertex.subtasks), **_worst(vertex)},
+        "tasks": counts_by_state(subtask.state for subtask in vertex.subtasks), "metrics": counters(vertex.subtasks),
     }
-
-
-def _worst(vertex: VertexInfo) -> dict[str, int]:
-    """The most a subtask is busy, and held up by those behind it: what a page would else ask of each vertex. Flink's answer has them not."""
-    shares = [subtask.shares for subtask in vertex.subtasks]
-    return {"max-busy-ms-per-second": max((each.busy for each in shares), default=0),
-            "max-backpressured-ms-per-second": max((each.back_pressured for each in shares), default=0)}
 
 
 def _group_id(vertex: VertexInfo) -> str:

@@ -103,3 +103,11 @@ def _pressure(subtask: SubtaskInfo) -> dict[str, Any]:
 
 def _level(ratio: float) -> str:
     return "ok" if ratio <= OK_BELOW else "low" if ratio <= HIGH_ABOVE else "high"
+
+
+def loads(job: ExecutionGraphInfo) -> dict[str, Any]:
+    """How busy the busiest subtask of each vertex is, and how held up the one that is most: what a page draws the graph from, in one answer."""
+    return {"jid": job.job_id, "now": job.at_ms, "vertices": [{
+        "id": vertex.vertex_id, "busyTimeMsPerSecond": max((each.shares.busy for each in vertex.subtasks), default=0),
+        "backPressuredTimeMsPerSecond": max((each.shares.back_pressured for each in vertex.subtasks), default=0),
+    } for vertex in job.vertices]}

@@ -34,7 +34,7 @@ export async function ask(path, { method = "GET", body, signal, text = false } =
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
-    response = await fetch(`v1/${path}`, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     trouble.set("The JobManager does not answer. It may have ended; this page keeps trying.");

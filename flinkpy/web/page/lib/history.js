@@ -7,12 +7,12 @@ export class History {
     this.vertices = new Map();  // id → {counted, at, points: [[second, in, out, busy, held], …]}
   }
 
-  // Takes an answer of jobs/:id and returns the vertices with their rates and shares
-  update(job) {
-    const present = new Set();
+  // Takes answers of jobs/:id and jobs/:id/loads, and returns the vertices with their rates and shares
+  update(job, loads) {
+    const present = new Set(), shares = new Map(loads.map(each => [each.id, each]));
     const vertices = job.vertices.map(vertex => {
       present.add(vertex.id);
-      return { ...vertex, ...this.#rates(vertex, job) };
+      return { ...vertex, ...this.#rates(vertex, job, shares.get(vertex.id)) };
     });
     for (const id of this.vertices.keys()) if (!present.has(id)) this.vertices.delete(id);
     return vertices;
@@ -22,9 +22,9 @@ export class History {
     return this.vertices.get(id)?.points ?? [];
   }
 
-  #rates(vertex, job) {
+  #rates(vertex, job, load) {
     const counted = vertex.metrics, before = this.vertices.get(vertex.id);
-    const shares = { busy: counted["max-busy-ms-per-second"] / 1000, held: counted["max-backpressured-ms-per-second"] / 1000 };
+    const shares = { busy: load?.busyTimeMsPerSecond / 1000, held: load?.backPressuredTimeMsPerSecond / 1000 };
     if (before?.at === job.now) return { ...before.rates, ...shares };
     const seconds = (before ? job.now - before.at : vertex.duration) / 1000;
     const per = name => seconds > 0 ? Math.max(0, counted[name] - (before ? before.counted[name] : 0)) / seconds : NaN;

@@ -18,8 +18,8 @@ import { Timeline } from "./timeline.js";
 const TABS = [["graph", "Graph"], ["timeline", "Timeline"], ["checkpoints", "Checkpoints"], ["exceptions", "Exceptions"], ["configuration", "Configuration"]];
 
 export function JobView({ id, words: [tab = "graph", ...rest] }) {
-  const job = useLive(`jobs/${id}`), history = useMemo(() => new History(), []);
-  const vertices = useMemo(() => job.data && history.update(job.data), [job.data]);
+  const job = useLive(`jobs/${id}`), loads = useLive(`jobs/${id}/loads`).data?.vertices, history = useMemo(() => new History(), []);
+  const vertices = useMemo(() => job.data && history.update(job.data, loads ?? []), [job.data, loads]);
   return html`<${Answer} from=${job} missing=${html`There is no job ${id}. <a href=${link("jobs")}>All jobs</a>`} show=${data => html`
     <${Head} job=${data} />
     <${Tabs} label="Views of the job" tabs=${TABS} current=${tab} to=${word => link("jobs", id, word)} />
