@@ -24,6 +24,7 @@ export function Chart({ title, series, data, format, max }) {
       series: [{ value: (_, second) => second ? new Date(second * 1000).toLocaleTimeString("sv-SE") : "" },
                ...series.map(each => ({ label: each.label, stroke: colour(each.colour), width: 2, value: (_, value) => value == null ? "" : format(value) }))],
     }, current.current, place.current);
+    place.current.querySelector(".u-legend").setAttribute("aria-hidden", "true");  // the chart's own label says the same
     const watcher = new ResizeObserver(() => place.current && plot.current.setSize({ width: place.current.clientWidth, height: HEIGHT }));
     watcher.observe(place.current);
     return () => {
