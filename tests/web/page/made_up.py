@@ -1,5 +1,7 @@
 """A REST endpoint with made-up answers in Flink's form: as many jobs and vertices as one wishes, and routes that a real cluster answers only after a while."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import threading
@@ -67,10 +69,10 @@ def checkpoint(number: int) -> dict[str, Any]:
 
 
 def checkpoints() -> dict[str, Any]:
-    figures = {name: 1000 for name in ("min", "max", "avg", "p50", "p90", "p95", "p99", "p999")}
+    figures = dict.fromkeys(("min", "max", "avg", "p50", "p90", "p95", "p99", "p999"), 1000)
     return {
         "counts": {"restored": 1, "total": 9, "in_progress": 0, "completed": 8, "failed": 1},
-        "summary": {name: figures for name in ("checkpointed_size", "state_size", "end_to_end_duration", "processed_data", "persisted_data")},
+        "summary": dict.fromkeys(("checkpointed_size", "state_size", "end_to_end_duration", "processed_data", "persisted_data"), figures),
         "latest": {"completed": checkpoint(8), "savepoint": checkpoint(6), "failed": None, "restored": None}, "history": [checkpoint(n) for n in range(8, 0, -1)],
     }
 

@@ -50,7 +50,7 @@ def test_a_running_job_is_seen_with_its_graph_and_subtasks(found: Visit) -> None
     found.page.locator(".card").first.click()
     for view, says in (("Subtasks", "Records in"), ("Back-pressure", "Of the last seconds"), ("Metrics", "numRecordsIn"), ("Timeline", "Failures"),
                        ("Configuration", "rest.token"), ("Checkpoints", "How they are taken"), ("Exceptions", "No failures")):
-        found.see_role("link", view).click()
+        found.page.get_by_role("link", name=view, exact=True).click()
         found.page.locator("main").get_by_text(says).first.wait_for(state="attached")
     assert "right" not in found.page.locator("main").inner_text()
     assert found.faults == []
