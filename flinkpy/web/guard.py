@@ -18,8 +18,8 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 class Guard:
     """An ASGI application in front of another one. ``hosts`` are the names under which this endpoint may be asked, all of them if there are none: a
-    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open`` tells the paths for which
-    nobody needs it."""
+    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open`` tells
+    the paths for which nobody needs it."""
 
     def __init__(self, app: ASGIApp, token: str | None, hosts: Collection[str] = (), is_open: Callable[[str], bool] = lambda path: False) -> None:
         self._app, self._token, self._hosts, self._is_open = app, token, frozenset(hosts), is_open

@@ -11,10 +11,10 @@ import pytest
 
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from tests.ports import free_port
 from tests.web.page.browser import Visit, visit
-from tests.web.rest import held_job
 
 PAGE = Path(__file__).resolve().parents[3] / "flinkpy" / "web" / "page"
 
@@ -27,9 +27,12 @@ def options() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def address(options: dict[str, Any]) -> Iterator[str]:
-    """Of a cluster with a job that holds still."""
-    with held_job(options):
-        yield f"http://localhost:{options['rest.port']}"
+    """Of a cluster with a job that waits for a checkpoint."""
+    env = embedded_environment({**options, "execution.checkpointing.interval": "1 h"})
+    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
+    client = env.execute_async("held")
+    yield f"http://localhost:{options['rest.port']}"
+    client.cancel().result(30)
 
 
 @pytest.fixture
