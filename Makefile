@@ -10,7 +10,7 @@ PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-spark tests docs docs-serve test-versions explore findings simulate mutants lint types contracts compatibility bench clean
+.PHONY: help demo demo-spark test test-spark test-flink tests fuzz docs docs-serve test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -47,6 +47,13 @@ tests: $(READY)  ## the tests alone
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark
 
+test-flink: $(READY) ## Flink's own command line against our REST (brings Flink's jars once: 320 MB; needs a Java)
+	@test -d build/flink/pyflink/lib || $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --target build/flink apache-flink-libraries==2.3.0
+	FLINK_LIB=build/flink/pyflink/lib $(BIN)/pytest tests/web/test_flinks_command_line.py
+
+fuzz: $(READY) ## 10,000 odd requests to the REST endpoint, a minute (the tests send 1,000)
+	FUZZ_REQUESTS=10000 $(BIN)/pytest -s --timeout 900 tests/web/test_fuzz.py
+
 docs: $(DOCS_READY)  ## the site, in build/site: every warning is an error, and search must find every public name
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/pytest -q tests/site/built_site.py
@@ -77,6 +84,9 @@ types: $(READY)  ## static types
 
 contracts: $(READY)  ## who may import whom
 	$(BIN)/lint-imports
+
+rest-routes: $(READY) ## in docs/rest.md, which of Flink's REST routes are not there
+	$(BIN)/python -m tests.web.told_routes
 
 compatibility: $(READY) ## docs/pyflink-compatibility.md, from calling every name
 	$(BIN)/python -m tests.compatibility.page

@@ -80,7 +80,7 @@ class Dispatcher(LeadingEndpoint):
 
     ``make_job_master(job_graph, on_terminal, generation)`` builds a JobMaster on the same service; ``on_shut_down``
     ends the cluster. With an ``inheritance`` it goes on with the jobs of the Dispatchers before it. ``prepare`` changes
-    each job that is submitted.
+    each job that is submitted. ``archive`` keeps a job that has ended; it blocks, and clients hear of the end behind it.
     """
 
     gateway = DispatcherGateway
@@ -91,9 +91,10 @@ class Dispatcher(LeadingEndpoint):
         name: str = "dispatcher", archive_size: int = 200, on_shut_down: Callable[[], None] = lambda: None,
         election: LeaderElectionService | None = None, inheritance: Inheritance | None = None,
         prepare: Callable[[JobGraph], JobGraph] = lambda job_graph: job_graph, file_stores: Callable[[str], FileStore] = file_store_of,
+        archive: Callable[[ArchivedJob], None] | None = None,
     ) -> None:
         super().__init__(service, name, election)
-        self._prepare, self._keeper = prepare, JobKeeper(self, inheritance, file_stores)
+        self._prepare, self._keeper = prepare, JobKeeper(self, inheritance, file_stores, archive)
         self._make_job_master, self._resource_manager = make_job_master, resource_manager
         self._managing = NO_LEADER  # the ResourceManager
         self._archive_size, self._on_shut_down = archive_size, on_shut_down
@@ -132,17 +133,19 @@ class Dispatcher(LeadingEndpoint):
 
     def _start_job(self, job_graph: JobGraph, generation: int = 0) -> None:
         def job_ended(result: JobResult, details: JobDetails) -> None:
-            self.run_async(lambda: self._archive_job(result, details))
+            ended = ArchivedJob(result, details)
+            self.run_async(lambda: self._keeper.archive(ended).add_done_callback(lambda _: self._archive_job(ended)))
 
         master = self._make_job_master(job_graph, job_ended, generation)
         master.start()
         self._jobs[job_graph.job_id] = RunningJob(job_graph.name, master)
 
-    def _archive_job(self, result: JobResult, details: JobDetails) -> None:
+    def _archive_job(self, ended: ArchivedJob) -> None:
+        result = ended.result
         job = self._jobs.pop(result.job_id, None)
         if job is None:
             return
-        self._add_to_archive(ArchivedJob(result, details))
+        self._add_to_archive(ended)
         self._keeper.cleaned(result.job_id)
         job.master.stop()
         for client in self._waiting.pop(result.job_id, ()):
@@ -266,6 +269,7 @@ class Dispatcher(LeadingEndpoint):
         ended, running = self._keeper.start()
         for job in ended:
             self._add_to_archive(job)
+            self._keeper.archive(job)  # the JobManager before may have died before it could
         for recovered in running:
             self._start_job(recovered.graph, recovered.generation)
             if recovered.is_cancelled:

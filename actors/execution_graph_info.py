@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.details import CheckpointSummary
 
 
@@ -24,7 +25,8 @@ class TimeShares(NamedTuple):
 
 @dataclass(frozen=True)
 class SubtaskInfo:
-    """One subtask and its current attempt. The counters are those of its last report."""
+    """One attempt of a subtask: the current one, with those that ended before it (``earlier``, the newest first), or
+    one of these. The counters are those of its last report."""
 
     index: int
     attempt: int
@@ -37,6 +39,8 @@ class SubtaskInfo:
     back_pressured_ms: int = 0
     idle_ms: int = 0
     shares: TimeShares = field(default_factory=TimeShares)  # of the last seconds
+    failure: str = ""  # why the attempt has failed
+    earlier: tuple[SubtaskInfo, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class FailureInfo:
     message: str
     subtask: str
     restarted: bool  # whether the job survived it
+    attempt: int | None = None
+    location: TaskManagerLocation | None = None  # where it ran
 
 
 @dataclass(frozen=True)
@@ -88,3 +94,4 @@ class ExecutionGraphInfo:
     failures: tuple[FailureInfo, ...] = ()
     restarts: int = 0
     checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
+    checkpoint_history: CheckpointsReport = field(default_factory=CheckpointsReport)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -19,15 +20,21 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
+LOG = logging.getLogger(__name__)
+
 
 class JobKeeper:
-    """All calls come from the endpoint's main thread. Without an ``inheritance`` nothing is kept."""
+    """All calls come from the endpoint's main thread. Without an ``inheritance`` nothing is kept. ``archive`` blocks."""
 
     CONFIRM_EVERY = timedelta(seconds=10)  # how long another leader may go unnoticed while nothing is written
 
-    def __init__(self, endpoint: RpcEndpoint, inheritance: Inheritance | None, file_stores: Callable[[str], FileStore] = file_store_of) -> None:
+    def __init__(
+        self, endpoint: RpcEndpoint, inheritance: Inheritance | None, file_stores: Callable[[str], FileStore] = file_store_of,
+        archive: Callable[[ArchivedJob], None] | None = None,
+    ) -> None:
         self._endpoint, self._inheritance, self._file_stores = endpoint, inheritance, file_stores
         self._store = None if inheritance is None else inheritance.store
+        self._archive = archive
         self._adding: dict[JobId, Future[None]] = {}
 
     # -- leading -----------------------------------------------------------------------------------------------------------
@@ -77,6 +84,11 @@ class JobKeeper:
         """Completes when it is kept that the job is cancelled. Fails with an RpcError if it cannot be."""
         return Future.completed(None) if self._store is None else self._in_background(partial(_cancel, job_id, self._store))
 
+    def archive(self, job: ArchivedJob) -> Future[None]:
+        """Completes when the ended job is archived, or cannot be, or is not to be."""
+        archive = self._archive
+        return Future.completed(None) if archive is None else self._in_background(lambda: _archive_or_warn(archive, job))
+
     def cleaned(self, job_id: JobId) -> None:
         """The job has ended, and its files are gone."""
         if self._store is not None:
@@ -102,6 +114,13 @@ def _add(job_graph: JobGraph, store: JobStore) -> None:
         store.add(job_graph)
     except OSError as error:
         raise RpcError(f"job {job_graph.name!r} was not accepted: it cannot be kept for the case that the JobManager dies ({error})") from error
+
+
+def _archive_or_warn(archive: Callable[[ArchivedJob], None], job: ArchivedJob) -> None:
+    try:
+        archive(job)
+    except Exception as error:  # what a store or an answer raises: the job's end does not hang on its archive
+        LOG.warning("job %s (%s) is not archived: %s: %s", job.result.name, job.result.job_id, type(error).__name__, error)
 
 
 def _cancel(job_id: JobId, store: JobStore) -> None:

@@ -50,7 +50,7 @@ class ArchivedJob:
 
     @property
     def metrics(self) -> JobMetrics:
-        return JobMetrics(self.result.accumulators)
+        return JobMetrics(self.result.accumulators, dict(self.details.counters))
 
     @property
     def graph(self) -> ExecutionGraphInfo:

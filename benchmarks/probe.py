@@ -147,7 +147,8 @@ class CountingSink:
 
 
 def note(folder: str, name: str, **values: float | list[float]) -> None:
-    (Path(folder) / f"{name}.json").write_text(json.dumps(values))
+    if folder:
+        (Path(folder) / f"{name}.json").write_text(json.dumps(values))
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ class BlockingPartition:
         self.partition_id = partition_id
         self.frames: list[list[StoredFrame]] = [[] for _ in range(subpartitions)]
         self.views: set[SubpartitionView] = set()
+        self.bytes_to, self.batches_to = [0] * subpartitions, [0] * subpartitions
         self.released = False
         self.on_error = on_error
         self._on_finished = on_finished
@@ -158,6 +159,10 @@ class BlockingPartition:
     @property
     def has_room(self) -> bool:
         return True
+
+    def held(self) -> tuple[int, int, int]:
+        """Nothing: what is stored waits for nobody."""
+        return 0, 0, 0
 
     def drop_waiting(self) -> None:
         """Does nothing, because nothing waits."""

@@ -16,6 +16,7 @@ from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.flow.segments import LocalBufferPool
 from flinkpy.network.partition import ReadableSubpartition
+from flinkpy.network.port import Traffic
 
 
 class InputChannel(ABC):
@@ -27,6 +28,10 @@ class InputChannel(ABC):
         self.gate, self.index, self.key = gate, index, key
         self.queue: deque[tuple[Element, int]] = deque()
         self.ready = self.blocked = self.finished = False
+
+    @abstractmethod
+    def traffic(self) -> Traffic:
+        """What has come, and what waits in its queue."""
 
     @abstractmethod
     def batch_consumed(self, segments: int) -> None:
@@ -52,7 +57,12 @@ class LocalInputChannel(InputChannel):
     def __init__(self, gate: SingleInputGate, index: int, key: ChannelKey) -> None:
         super().__init__(gate, index, key)
         self._subpartition: ReadableSubpartition | None = None
+        self._came = (0, 0)  # bytes and batches, at its end
         self.released = False
+
+    def traffic(self) -> Traffic:
+        subpartition = self._subpartition
+        return Traffic(*(self._came if subpartition is None else _written_for(subpartition)), 0, 0, len(self.queue))
 
     def attach(self, subpartition: ReadableSubpartition) -> None:
         """Called when the producer's partition can be read."""
@@ -85,13 +95,19 @@ class LocalInputChannel(InputChannel):
             self._subpartition.release_segments(segments)
 
     def end_reached(self) -> None:
-        subpartition, self._subpartition = self._subpartition, None
+        subpartition = self._subpartition
         if subpartition is not None:
+            self._came, self._subpartition = _written_for(subpartition), None
             subpartition.release_subpartition()
 
     def release_channel(self) -> None:
         self.released = True
         self.end_reached()
+
+
+def _written_for(subpartition: ReadableSubpartition) -> tuple[int, int]:
+    partition, index = subpartition.partition, subpartition.index
+    return partition.bytes_to[index], partition.batches_to[index]
 
 
 class SingleInputGate:
@@ -117,6 +133,11 @@ class SingleInputGate:
     @property
     def channels(self) -> int:
         return len(self.members)
+
+    def traffic(self) -> Traffic:
+        pool = self.pool
+        held = Traffic() if pool is None else Traffic(segments_in_use=pool.in_use, segments=pool.size)
+        return sum((member.traffic() for member in self.members), held)
 
     @property
     def finished(self) -> bool:

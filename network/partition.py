@@ -55,6 +55,9 @@ class ReadableSubpartition(Protocol):
     def done(self) -> bool: ...
 
     @property
+    def index(self) -> int: ...
+
+    @property
     def partition(self) -> ReadablePartition: ...
 
     def release_segments(self, segments: int) -> None: ...
@@ -65,14 +68,25 @@ class ReadableSubpartition(Protocol):
 
 
 class ReadablePartition(Protocol):
-    """The partition as a channel sees it: ``on_error`` reports records that cannot be sent."""
+    """The partition as a channel sees it: ``on_error`` reports records that cannot be sent; ``bytes_to`` and ``batches_to`` count what was written
+    for each consumer."""
+
+    bytes_to: list[int]
+    batches_to: list[int]
 
     @property
     def on_error(self) -> Callable[[BaseException], None]: ...
 
 
 class WritablePartition(Protocol):
-    """The partition as its writer sees it."""
+    """The partition as its writer sees it, who counts in ``bytes_to`` and ``batches_to`` what it writes for each consumer."""
+
+    bytes_to: list[int]
+    batches_to: list[int]
+
+    def held(self) -> tuple[int, int, int]:
+        """The elements that were not read, the segments that they hold, and those that it may use. May be called from any thread."""
+        ...
 
     @property
     def partition_id(self) -> ResultPartitionId: ...
@@ -193,6 +207,7 @@ class ResultPartition:
         self.partition_id, self.pool = partition_id, pool
         pool.on_room = self._admit_waiting
         self.subpartitions = [ResultSubpartition(self, index) for index in range(subpartitions)]
+        self.bytes_to, self.batches_to = [0] * subpartitions, [0] * subpartitions
         self.released = False
         self.on_error = on_error
         self._rows_limit = rows_limit
@@ -330,6 +345,10 @@ class ResultPartition:
     def done(self) -> bool:
         """Whether every consumer has released its subpartition."""
         return self._open == 0
+
+    def held(self) -> tuple[int, int, int]:
+        elements = sum(len(subpartition.queue) for subpartition in self.subpartitions) + len(self._waiting)
+        return elements, self.pool.in_use, self.pool.size
 
     @property
     def queued(self) -> int:

@@ -8,7 +8,7 @@ room again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, ControlElement, Element, EndOfPartition
@@ -19,10 +19,31 @@ from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescrip
 from flinkpy.network.channel_state import ElementLog
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """What has passed one network input or output so far, and what it holds now. ``local`` is what stays in the process, ``remote`` what comes from
+    another one; an output does not know, and counts all as local. Bytes of rows in memory are an estimate."""
+
+    local_bytes: int = 0
+    local_batches: int = 0
+    remote_bytes: int = 0
+    remote_batches: int = 0
+    queued: int = 0  # batches and control elements
+    segments_in_use: int = 0
+    segments: int = 0  # that it may use
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(*(one + another for one, another in zip(astuple(self), astuple(other))))
+
+
 class RecordWriter(Protocol):
     """One network output: splits batches over its channels, gathers small parts, and passes batches on. ``records`` counts the records emitted."""
 
     records: int
+
+    def traffic(self) -> Traffic:
+        """May be called from any thread."""
+        ...
 
     @property
     def available(self) -> bool:
@@ -84,6 +105,10 @@ class InputGate(Protocol):
 
     @property
     def channels(self) -> int: ...
+
+    def traffic(self) -> Traffic:
+        """May be called from any thread."""
+        ...
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Sets what to call when an element arrives in an empty gate."""

@@ -168,7 +168,7 @@ class ShuffleService:
     def statistics(self) -> ShuffleStatistics:
         pool, peers = self._pool.statistics(), self._connections
         return ShuffleStatistics(
-            pool.total, pool.in_use, len(self.partitions), sum(map(len, self._gates.values())),
+            pool.total, pool.in_use, len(self.partitions), sum(map(len, list(self._gates.values()))),
             0 if peers is None else peers.count, 0 if peers is None else peers.bytes_sent, 0 if peers is None else peers.bytes_received,
         )
 

@@ -11,6 +11,7 @@ writer never blocks and never loses records: elements without room wait in the p
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flinkpy.core.elements import Batch, CheckpointBarrier, ColumnBatch, ControlElement, Element, EndOfPartition, LatencyMarker, RowBatch
@@ -21,6 +22,7 @@ from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.flow.batch_pieces import pieces
 from flinkpy.network.partition import WritablePartition
 from flinkpy.network.partitioning.partitioners import ChannelSelector, SingleChannel
+from flinkpy.network.port import Traffic
 
 _BY_REFERENCE_SHARE = 8  # a part of at least an eighth of a full batch is not worth copying
 
@@ -82,6 +84,10 @@ def _joined(parts: list[ColumnBatch]) -> ColumnBatch:
     return ColumnBatch(data, np.concatenate(stamps) if stamps else None)
 
 
+def _written_to(partition: WritablePartition) -> Traffic:
+    return Traffic(sum(partition.bytes_to), sum(partition.batches_to), 0, 0, *partition.held())
+
+
 class PartitionWriter:
     """The RecordWriter of one partition (see ``flinkpy.network.port``).
 
@@ -98,6 +104,8 @@ class PartitionWriter:
         self._by_reference = max(1, config.batch_records // _BY_REFERENCE_SHARE)
         self._sizes = SizeEstimator()
         self.records = 0
+        self._bytes_to, self._batches_to = partition.bytes_to, partition.batches_to
+        self.traffic: Callable[[], Traffic] = partial(_written_to, partition)  # a part of RecordWriter
         self._gathers = [_Gather(channel) for channel in range(selector.channels)]
         self._gathered: list[_Gather] = []  # those of ``_gathers`` that are not empty
         self._flush_wanted = False
@@ -239,10 +247,13 @@ class PartitionWriter:
 
     def _pass_batch(self, channel: int, batch: Batch) -> None:
         size = self._sizes.bytes_of(batch)
+        self._bytes_to[channel] += size
         if size <= self._bytes or len(batch) == 1:
+            self._batches_to[channel] += 1
             self._partition.add_element(channel, batch, -(-size // self._segment) or 1)
             return
         parts = pieces(batch, -(-size // self._bytes))
+        self._batches_to[channel] += len(parts)
         segments = -(-size // len(parts) // self._segment) or 1
         for part in parts:
             self._partition.add_element(channel, part, segments)

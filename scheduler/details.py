@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from flinkpy.core.ids import ExecutionAttemptId, JobVertexId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.graph.deployment import TaskManagerLocation
+from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import Execution
 
@@ -23,13 +24,13 @@ class VertexSummary:
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """One current attempt."""
+    """One attempt."""
 
     attempt_id: ExecutionAttemptId
     name: str
     state: ExecutionState
     location: TaskManagerLocation | None
-    error: BaseException | None
+    failure: str  # why it has failed, in words
     entered: dict[ExecutionState, float]  # monotonic seconds at which it entered each state that it has been in
 
 
@@ -41,6 +42,8 @@ class FailureRecord:
     subtask: str  # empty: the failure came from outside the tasks
     error: BaseException
     restarted: bool
+    attempt_id: ExecutionAttemptId | None = None
+    location: TaskManagerLocation | None = None  # where the attempt ran
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,16 @@ class SchedulerDetails:
     checkpoints: CheckpointSummary = field(default_factory=CheckpointSummary)
 
 
+@dataclass(frozen=True)
+class SchedulerReport:
+    """All there is to tell of the job. ``attempts``: of every subtask, by vertex in topological order, the current attempt and behind it the latest
+    that ended before, the newest first."""
+
+    details: SchedulerDetails
+    attempts: tuple[tuple[ExecutionSummary, ...], ...]
+    checkpoints: CheckpointsReport = field(default_factory=CheckpointsReport)
+
+
 def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
     return tuple(
         VertexSummary(job_vertex.vertex.id, job_vertex.vertex.name, job_vertex.vertex.parallelism,
@@ -81,5 +94,7 @@ def vertex_summaries(graph: ExecutionGraph) -> tuple[VertexSummary, ...]:
 
 
 def execution_summary(execution: Execution) -> ExecutionSummary:
+    error = execution.error
+    failure = execution.failure if error is None else f"{type(error).__name__}: {error}"
     return ExecutionSummary(
-        execution.attempt_id, str(execution.vertex), execution.state, execution.location, execution.error, dict(execution.entered))
+        execution.attempt_id, str(execution.vertex), execution.state, execution.location, failure, dict(execution.entered))

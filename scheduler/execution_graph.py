@@ -16,10 +16,10 @@ _STARTED = (ExecutionState.RUNNING, ExecutionState.FINISHED)
 
 class ExecutionGraph:
     """All of it. ``touched`` gathers the vertices whose attempts moved, for the check of invariants; ``now`` is the time of these moves. Attempts are
-    numbered from ``first_attempt`` on."""
+    numbered from ``first_attempt`` on; of each subtask, the latest ``attempts_kept`` that have ended are remembered."""
 
-    def __init__(self, job_graph: JobGraph, first_attempt: int = 0) -> None:
-        self.job_graph = job_graph
+    def __init__(self, job_graph: JobGraph, first_attempt: int = 0, attempts_kept: int = 16) -> None:
+        self.job_graph, self._attempts_kept = job_graph, attempts_kept
         self.job_vertices = {vertex.id: ExecutionJobVertex(job_graph, vertex, first_attempt) for vertex in job_graph.vertices}
         for vertex in job_graph.vertices:
             consumer = self.job_vertices[vertex.id]
@@ -91,6 +91,9 @@ class ExecutionGraph:
         for counts in (vertex.job_vertex.counts, self.counts):
             counts[old.state] -= 1
             counts[ExecutionState.CREATED] += 1
+        if old.error is not None:
+            old.failure, old.error = f"{type(old.error).__name__}: {old.error}", None
+        vertex.earlier = (old, *vertex.earlier)[:self._attempts_kept]
         vertex.execution = Execution(vertex, old.attempt_id._replace(attempt=old.attempt_id.attempt + 1), self.now)
         self.touched.add(vertex)
         return vertex.execution

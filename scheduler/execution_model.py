@@ -25,7 +25,7 @@ TERMINAL = (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAI
 class Execution:
     """One attempt to run one subtask."""
 
-    __slots__ = ("attempt_id", "entered", "error", "location", "machine", "result_lost", "slot", "started", "vertex")
+    __slots__ = ("attempt_id", "entered", "error", "failure", "location", "machine", "result_lost", "slot", "started", "vertex")
 
     def __init__(self, vertex: ExecutionVertex, attempt_id: ExecutionAttemptId, now: float) -> None:
         self.vertex, self.attempt_id = vertex, attempt_id
@@ -34,6 +34,7 @@ class Execution:
         self.slot: SharedSlot | None = None  # from SCHEDULED until it ends
         self.location: TaskManagerLocation | None = None  # from DEPLOYING on, also after its end
         self.error: BaseException | None = None
+        self.failure = ""  # the error in words, when another attempt has taken its place: an error may hold much of the program's data
         self.started = False  # counted as started in the groups that read it
         self.result_lost = False  # finished, but its blocking result is gone: lost, or released because it was not needed
 
@@ -58,13 +59,14 @@ class Execution:
 class ExecutionVertex:
     """One subtask, and its current attempt."""
 
-    __slots__ = ("execution", "failover", "index", "job_vertex", "region")
+    __slots__ = ("earlier", "execution", "failover", "index", "job_vertex", "region")
 
     region: PipelinedRegion
 
     def __init__(self, job_vertex: ExecutionJobVertex, index: int) -> None:
         self.job_vertex, self.index = job_vertex, index
         self.failover: Failover | None = None  # the failover that will restart it
+        self.earlier: tuple[Execution, ...] = ()  # attempts that ended before, the newest first
         self.execution = Execution(self, ExecutionAttemptId(job_vertex.job_id, job_vertex.vertex.id, index, job_vertex.first_attempt), 0.0)
 
     @property

@@ -69,7 +69,8 @@ class Failovers:
             self._extend(known, vertices)
             return
         delay_s = self._restart_strategy.on_failure(now, says_worker_lost(error)) if is_worth_a_restart(error) else None
-        self.failures.append(FailureRecord(now, str(failed[0].vertex), error, delay_s is not None))
+        self.failures.append(FailureRecord(
+            now, str(failed[0].vertex), error, delay_s is not None, failed[0].attempt_id, failed[0].location))
         if delay_s is None:
             self._give_up(error)
         else:

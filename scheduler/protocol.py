@@ -14,6 +14,7 @@ from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions
 from flinkpy.core.errors import SavepointError
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.graph.checkpoint_messages import UNMEASURED, CheckpointMetrics
 from flinkpy.graph.checkpoints import CompletedCheckpoint, StateHandle, SubtaskSnapshot
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocation
 from flinkpy.graph.resources import ResourceProfile
@@ -126,6 +127,7 @@ class CheckpointAcknowledged:
     attempt_id: ExecutionAttemptId
     checkpoint_id: int
     snapshot: SubtaskSnapshot
+    metrics: CheckpointMetrics = UNMEASURED
 
 
 @dataclass(frozen=True)

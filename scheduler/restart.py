@@ -106,6 +106,7 @@ class SchedulerConfig:
     exp_lost_s: float | None = None  # the pause after a worker was lost, if it is another one
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
     generation: int = 0
+    attempts_kept: int = 16
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> SchedulerConfig:
@@ -124,6 +125,7 @@ class SchedulerConfig:
             seconds(options.RESTART_EXP_INITIAL), seconds(options.RESTART_EXP_MAX), read(values, options.RESTART_EXP_FACTOR),
             seconds(options.RESTART_EXP_RESET), read(values, options.RESTART_EXP_ATTEMPTS),
             None if options.RESTART_EXP_INITIAL.key in values else AFTER_LOSS_S, checkpoints,
+            attempts_kept=read(values, options.ATTEMPTS_HISTORY),
         )
         config.restart_strategy()
         return config

@@ -24,9 +24,10 @@ from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.attempts import Attempts
 from flinkpy.scheduler.checkpointing.checkpoint_coordinator import CheckpointCoordinator
+from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.state_assignment import StateAssignment
-from flinkpy.scheduler.details import ExecutionSummary, SchedulerDetails, execution_summary, vertex_summaries
+from flinkpy.scheduler.details import SchedulerDetails, SchedulerReport, execution_summary, vertex_summaries
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.execution_model import TERMINAL, Execution
 from flinkpy.scheduler.execution_slots import SlotTable
@@ -64,18 +65,19 @@ class Scheduler:
         config = config or SchedulerConfig()
         self._commands: list[Command] = []
         self.job_graph = job_graph
-        self.graph = ExecutionGraph(job_graph, config.generation * ATTEMPTS_OF_A_GENERATION)
+        self.graph = ExecutionGraph(job_graph, config.generation * ATTEMPTS_OF_A_GENERATION, config.attempts_kept)
         self.regions = compute_regions(self.graph, bind_all=config.strategy is SchedulingStrategyKind.EAGER)
         self.slots = SlotTable(ids or IdFactory(), self._commands)
         self.job = JobLifecycle(job_graph.name, self._commands)
         strategy = scheduling_strategy(config.strategy, self.graph, self.regions)
         completed = CompletedCheckpointStore(config.checkpoints, self._commands)
-        self._states = StateAssignment(self.graph, completed)
+        self.statistics = CheckpointStatsTracker(job_graph, config.checkpoints.history)
+        self._states = StateAssignment(self.graph, completed, self.statistics)
         self._attempts = Attempts(job_graph, self.graph, self.slots, self.job, strategy, self._states, self._commands)
         self.failovers = Failovers(self.graph, self.slots, self.job, self._attempts, config.restart_strategy(), self._states, self._commands)
         self.checkpoints = CheckpointCoordinator(
             config.checkpoints, self.graph, self.job, completed, lambda error: self.failovers.fail_job(error, self._now), self._commands,
-            config.generation)
+            self.statistics, config.generation)
         self._runs_in_parts = (config.strategy is not SchedulingStrategyKind.EAGER and _may_run_in_parts(self.graph)
                                and all(len(region.vertices) == 1 for region in self.regions))
         self._now = 0.0
@@ -117,9 +119,11 @@ class Scheduler:
                                 len(self.slots.by_allocation), len(self.slots.by_request), tuple(self.failovers.failures),
                                 self.checkpoints.summary())
 
-    def executions(self) -> tuple[ExecutionSummary, ...]:
-        """Every current attempt, by vertex in topological order."""
-        return tuple(execution_summary(vertex.execution) for vertex in self.graph.vertices)
+    def report(self) -> SchedulerReport:
+        """All there is to tell of the job."""
+        kept = [checkpoint.checkpoint_id for checkpoint in self.checkpoints.completed.own]
+        attempts = tuple(tuple(map(execution_summary, (vertex.execution, *vertex.earlier))) for vertex in self.graph.vertices)
+        return SchedulerReport(self.details(), attempts, self.statistics.report(kept))
 
     def location_of(self, attempt_id: ExecutionAttemptId) -> TaskManagerLocation | None:
         """Where the attempt runs; None when it is not current, or not deployed, or ended."""

@@ -57,7 +57,7 @@ _LASTING = (PermissionError, NotADirectoryError, FileExistsError)  # what an att
 def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
     """What a task says about checkpoints, as the scheduler hears it."""
     if isinstance(message, SnapshotTaken):
-        return CheckpointAcknowledged(attempt_id, message.checkpoint_id, message.snapshot)
+        return CheckpointAcknowledged(attempt_id, message.checkpoint_id, message.snapshot, message.metrics)
     if isinstance(message, SnapshotFailed):
         return CheckpointDeclined(attempt_id, message.checkpoint_id, message.reason)
     assert isinstance(message, FinalCheckpointAwaited)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, InputInfo, SubtaskInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, InputInfo, SubtaskInfo, TimeShares, VertexInfo
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionVertexId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
-from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerDetails
+from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerReport
 
 
 class GraphReport:
@@ -21,18 +22,21 @@ class GraphReport:
         self._job_graph, self._clock = job_graph, clock
 
     def info(
-        self, state: JobState, entered_ms: Mapping[JobState, int], end_ms: int | None, scheduler: SchedulerDetails,
-        executions: Iterable[ExecutionSummary], metrics: Mapping[ExecutionVertexId, SubtaskMetrics],
+        self, state: JobState, entered_ms: Mapping[JobState, int], end_ms: int | None, scheduler: SchedulerReport,
+        metrics: Mapping[ExecutionVertexId, SubtaskMetrics],
     ) -> ExecutionGraphInfo:
         job, now_ms = self._job_graph, self._clock.time_ms()
         began_ms = now_ms - round(self._clock.monotonic() * 1000)  # when the monotonic clock was 0
         subtasks: dict[str, list[SubtaskInfo]] = {}
-        for each in executions:
-            subtasks.setdefault(each.attempt_id.vertex_id, []).append(_subtask(each, metrics.get(each.attempt_id.vertex), began_ms))
+        for attempts in scheduler.attempts:
+            current = attempts[0].attempt_id
+            subtasks.setdefault(current.vertex_id, []).append(_subtask(attempts, metrics.get(current.vertex, SubtaskMetrics()), began_ms))
+        details = scheduler.details
         return ExecutionGraphInfo(
             job.job_id, job.name, state, min(entered_ms.values()), end_ms, now_ms, dict(entered_ms), dict(job.configuration),
             tuple(_vertex(vertex, tuple(subtasks.get(vertex.id, ()))) for vertex in job.vertices),
-            tuple(_failure(each, began_ms) for each in scheduler.failures), scheduler.restarts, scheduler.checkpoints)
+            tuple(_failure(each, began_ms) for each in details.failures), details.restarts, details.checkpoints,
+            scheduler.checkpoints)
 
 
 def _vertex(vertex: JobVertex, subtasks: tuple[SubtaskInfo, ...]) -> VertexInfo:
@@ -41,16 +45,25 @@ def _vertex(vertex: JobVertex, subtasks: tuple[SubtaskInfo, ...]) -> VertexInfo:
     return VertexInfo(vertex.id, vertex.name, vertex.max_parallelism, vertex.slot_sharing_group, operators, inputs, subtasks)
 
 
-def _subtask(execution: ExecutionSummary, known: SubtaskMetrics | None, began_ms: int) -> SubtaskInfo:
+def _subtask(attempts: Sequence[ExecutionSummary], known: SubtaskMetrics, began_ms: int) -> SubtaskInfo:
+    """The first of these is the current one."""
+    counted = {**known.earlier, **({} if known.metrics is None else {known.metrics.attempt_id.attempt: known.metrics})}
+    current, *earlier = (_attempt(each, counted.get(each.attempt_id.attempt), began_ms) for each in attempts)
+    is_counted = known.metrics is not None and known.metrics.attempt_id == attempts[0].attempt_id
+    return replace(current, shares=known.shares if is_counted else TimeShares(), earlier=tuple(earlier))
+
+
+def _attempt(execution: ExecutionSummary, counted: TaskMetrics | None, began_ms: int) -> SubtaskInfo:
     attempt_id = execution.attempt_id
-    counted = known.metrics if known is not None else None
-    if known is None or counted is None or counted.attempt_id != attempt_id:  # nothing was reported of this attempt yet
-        known, counted = SubtaskMetrics(), TaskMetrics(attempt_id)
+    counted = counted or TaskMetrics(attempt_id)  # nothing was reported of it yet
     entered_ms = {state: began_ms + round(at * 1000) for state, at in execution.entered.items()}
     return SubtaskInfo(
         attempt_id.subtask_index, attempt_id.attempt, execution.state, entered_ms, execution.location,
-        counted.records_in, counted.records_out, counted.busy_ms, counted.back_pressured_ms, counted.idle_ms, known.shares)
+        counted.records_in, counted.records_out, counted.busy_ms, counted.back_pressured_ms, counted.idle_ms,
+        failure=execution.failure)
 
 
 def _failure(failure: FailureRecord, began_ms: int) -> FailureInfo:
-    return FailureInfo(began_ms + round(failure.at * 1000), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted)
+    return FailureInfo(
+        began_ms + round(failure.at * 1000), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
+        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location)

@@ -25,12 +25,14 @@ from flinkpy.actors.gateways import (
     SavepointStatus,
     TaskExecutorGateway,
 )
+from flinkpy.actors.job_events import Publish
 from flinkpy.actors.job_master.checkpoint_actions import CheckpointActions, event_of
 from flinkpy.actors.job_master.job_report import EndOfJob, JobStatusBook
 from flinkpy.actors.job_master.savepoint_book import SavepointBook
 from flinkpy.actors.job_master.scheduler_driver import SchedulerDriver
 from flinkpy.actors.job_master.slot_book import SlotBook
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
+from flinkpy.actors.job_master.state_changes import StateChanges
 from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.job_store import JobStore
 from flinkpy.actors.rpc.endpoint import FencedRpcEndpoint
@@ -88,7 +90,8 @@ log = logging.getLogger("flinkpy.jobmaster")
 class JobMaster(FencedRpcEndpoint):
     """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the
     JobMaster stops it then. ``file_stores`` says in which store a location for checkpoints is. ``store`` records the
-    job's end; a ``generation`` greater than 0 takes the job over from a JobMaster that has died."""
+    job's end; a ``generation`` greater than 0 takes the job over from a JobMaster that has died. ``publish`` is told of
+    all that changes."""
 
     gateway = JobMasterGateway
 
@@ -97,6 +100,7 @@ class JobMaster(FencedRpcEndpoint):
         on_terminal: Callable[[JobResult, JobDetails], None], *, scheduler_config: SchedulerConfig | None = None,
         slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
         file_stores: Callable[[str], FileStore] = file_store_of, store: JobStore | None = None, generation: int = 0,
+        publish: Publish = lambda event: None,
     ) -> None:
         token = service.ids.fencing_token()
         super().__init__(service, f"jobmaster-{job_graph.job_id}", token)
@@ -108,7 +112,9 @@ class JobMaster(FencedRpcEndpoint):
         scheduler_config = replace(scheduler_config or SchedulerConfig.of(job_graph.configuration), generation=generation)
         self.scheduler = Scheduler(job_graph, scheduler_config, service.ids)
         self.status = JobStatusBook(job_graph, service.clock)
-        self._driver = SchedulerDriver(self.scheduler, service.clock, self.schedule_run_async, self._carry_out, self.on_uncaught_error)
+        self._changes = StateChanges(job_graph, self.scheduler, service.clock, publish)
+        self._driver = SchedulerDriver(
+            self.scheduler, service.clock, self.schedule_run_async, self._carry_out, self.on_uncaught_error, self._changes.event_handled)
         feed = self._driver.feed
         self.slots = SlotBook(
             self, registration, resource_manager, slot_config or SlotConfig(), rpc_config, feed,
@@ -178,8 +184,9 @@ class JobMaster(FencedRpcEndpoint):
         now_ms = self.service.clock.time_ms()
         self.status.record_state(state, error, now_ms)
         self.status.record_end(now_ms)
+        self._changes.job_changed(state, error)
         self.on_stop()
-        ended = self.status.archived(self.scheduler.details(), self.scheduler.executions())
+        ended = self.status.archived(self.scheduler.report())
         self._on_terminal(ended.result, ended.details)
 
     # -- the scheduler's commands ------------------------------------------------------------------------------------------
@@ -203,6 +210,7 @@ class JobMaster(FencedRpcEndpoint):
             self._checkpoints.when_idle(lambda: self._end_job(command.state, command.error))
         else:
             self.status.record_state(command.state, command.error, self.service.clock.time_ms())
+            self._changes.job_changed(command.state, command.error)
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +295,7 @@ class JobMaster(FencedRpcEndpoint):
     def request_execution_graph(self) -> ExecutionGraphInfo:
         """Counters are as in ``request_details``."""
         self._executors.request_metrics()
-        return self.status.graph_info(self.scheduler.details(), self.scheduler.executions())
+        return self.status.graph_info(self.scheduler.report())
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""

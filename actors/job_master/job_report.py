@@ -16,9 +16,11 @@ from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
+from flinkpy.core.options.engine import ATTEMPTS_HISTORY
+from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
-from flinkpy.scheduler.details import ExecutionSummary, SchedulerDetails, VertexSummary
+from flinkpy.scheduler.details import SchedulerDetails, SchedulerReport, VertexSummary
 from flinkpy.scheduler.scheduler import Scheduler
 
 
@@ -58,6 +60,7 @@ class JobStatusBook:
 
     def __init__(self, job_graph: JobGraph, clock: Clock) -> None:
         self._job_graph, self._start_ms = job_graph, clock.time_ms()
+        self._attempts_kept = read(job_graph.configuration, ATTEMPTS_HISTORY)
         self._graph_report = GraphReport(job_graph, clock)
         self._end_ms: int | None = None
         self._savepoints: deque[SavepointStatus] = deque(maxlen=SAVEPOINTS_KEPT)
@@ -97,22 +100,23 @@ class JobStatusBook:
     def _subtask(self, attempt_id: ExecutionAttemptId) -> SubtaskMetrics:
         found = self._subtasks.get(attempt_id.vertex)
         if found is None:
-            found = self._subtasks[attempt_id.vertex] = SubtaskMetrics()
+            found = self._subtasks[attempt_id.vertex] = SubtaskMetrics(self._attempts_kept)
         return found
 
     # -- reports -----------------------------------------------------------------------------------------------------------
 
-    def graph_info(self, scheduler: SchedulerDetails, executions: Iterable[ExecutionSummary]) -> ExecutionGraphInfo:
+    def graph_info(self, scheduler: SchedulerReport) -> ExecutionGraphInfo:
         """The whole job, for those who watch it."""
-        return self._graph_report.info(self.state, self._entered_ms, self._end_ms, scheduler, executions, self._subtasks)
+        return self._graph_report.info(self.state, self._entered_ms, self._end_ms, scheduler, self._subtasks)
 
-    def archived(self, scheduler: SchedulerDetails, executions: Iterable[ExecutionSummary]) -> ArchivedJob:
+    def archived(self, scheduler: SchedulerReport) -> ArchivedJob:
         """How the job ended, and what there is to tell of it then."""
         assert self._end_ms is not None
         runtime_ms = self._end_ms - self._start_ms
         result = JobResult(
-            self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.restarts)
-        return ArchivedJob(result, replace(self.details(scheduler), graph=self.graph_info(scheduler, executions)))
+            self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.details.restarts)
+        counters = tuple((name, value) for name, value in self.job_metrics().engine.items() if not name.endswith("PerSecond"))
+        return ArchivedJob(result, replace(self.details(scheduler.details), graph=self.graph_info(scheduler), counters=counters))
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -154,7 +158,7 @@ class EndOfJob:
             now_ms = self._clock.time_ms()
             ended.record_state(state, error, now_ms)
             ended.record_end(now_ms)
-            self._record(ended.archived(self._scheduler.details(), self._scheduler.executions()))
+            self._record(ended.archived(self._scheduler.report()))
 
 
 def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> VertexDetails:
@@ -165,11 +169,11 @@ def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> Ve
         max((subtask.counted_ms for subtask in subtasks), default=0), *map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks))))
 
 
-def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, int]:
-    """Counters under Flink's names, each behind the name of the task or the operator and the subtask:
+def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, float]:
+    """Metrics under Flink's names, each behind the name of the task or the operator and the subtask:
     ``Map.0.numRecordsIn``. If several share a name, none of them is reported, because a reader could not tell them
     apart."""
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     names = Counter(operator.name for vertex in vertices for operator in vertex.operators)
     titles = Counter(vertex.name for vertex in vertices)
     for vertex in vertices:
@@ -178,15 +182,21 @@ def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVer
             subtask = subtasks.get(ExecutionVertexId(vertex.id, index))
             if subtask is None or subtask.metrics is None:
                 continue
-            for operator_id, read, written in subtask.metrics.operators:
+            reading = subtask.metrics.reading
+            for operator in () if reading is None else reading.operators:
+                if operator.operator_id in named:
+                    found |= _named(named[operator.operator_id], index, operator.values)
+            for operator_id, records_in, records_out in subtask.metrics.operators:
                 if operator_id in named:
-                    found |= _named(named[operator_id], index, numRecordsIn=read, numRecordsOut=written)
+                    found |= _named(named[operator_id], index, {"numRecordsIn": records_in, "numRecordsOut": records_out})
             if titles[vertex.name] == 1:
                 busy, back_pressured, idle = subtask.shares
-                found |= _named(vertex.name, index, numRecordsIn=subtask.metrics.records_in, numRecordsOut=subtask.metrics.records_out,
-                                busyTimeMsPerSecond=busy, backPressuredTimeMsPerSecond=back_pressured, idleTimeMsPerSecond=idle)
+                flattened = {} if reading is None else reading.flat_values()
+                found |= _named(vertex.name, index, {
+                    **flattened, "numRecordsIn": subtask.metrics.records_in, "numRecordsOut": subtask.metrics.records_out,
+                    "busyTimeMsPerSecond": busy, "backPressuredTimeMsPerSecond": back_pressured, "idleTimeMsPerSecond": idle})
     return found
 
 
-def _named(name: str, subtask: int, **values: int) -> dict[str, int]:
+def _named(name: str, subtask: int, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{name}.{subtask}.{metric}": value for metric, value in values.items()}

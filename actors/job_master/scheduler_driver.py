@@ -16,15 +16,17 @@ class SchedulerDriver:
     queued behind it.
 
     ``carry_out(commands)`` does what the scheduler decided, ``schedule(delay_s, action)`` is the main thread's timer,
-    and ``on_error`` gets the error that the scheduler or a command raised.
+    ``on_error`` gets the error that the scheduler or a command raised, and ``handled`` is
+    called when an event was handled, before its commands are carried out.
     """
 
     def __init__(
         self, scheduler: Scheduler, clock: Clock, schedule: Callable[[float, Callable[[], None]], Cancellable],
         carry_out: Callable[[list[Command]], None], on_error: Callable[[Exception], object],
+        handled: Callable[[], None] = lambda: None,
     ) -> None:
         self._scheduler, self._clock, self._schedule = scheduler, clock, schedule
-        self._carry_out, self._on_error = carry_out, on_error
+        self._carry_out, self._on_error, self._handled = carry_out, on_error, handled
         self._events: deque[Event] = deque()
         self._timers: dict[str, Cancellable] = {}
         self._feeding = False
@@ -39,6 +41,7 @@ class SchedulerDriver:
         try:
             while self._events and not self._closed:
                 commands = self._scheduler.handle(self._events.popleft(), self._clock.monotonic())
+                self._handled()
                 if commands:
                     self._carry_out(commands)
         except Exception as error:

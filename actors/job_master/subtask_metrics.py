@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flinkpy.actors.execution_graph_info import TimeShares
@@ -14,10 +15,12 @@ class SubtaskMetrics:
 
     APART_MS = 200  # two readings closer together than this give no usable rate
 
-    def __init__(self) -> None:
+    def __init__(self, attempts_kept: int = 16) -> None:
+        self._attempts_kept = attempts_kept
         self.metrics: TaskMetrics | None = None
         self.counted_ms = 0
         self.shares = TimeShares()
+        self.earlier: dict[int, TaskMetrics] = {}  # the last readings of the attempts before, by attempt
         self._before: TaskMetrics | None = None
         self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
 
@@ -27,10 +30,17 @@ class SubtaskMetrics:
         if self.metrics is not None and _age(metrics, final) < _age(self.metrics, self._final):
             return
         if self.metrics is None or self.metrics.attempt_id != metrics.attempt_id:
+            if self.metrics is not None:
+                self._keep(self.metrics)
             self._before = None
             self.shares = TimeShares()
         self.metrics, self.counted_ms, self._final = metrics, now_ms, final
         self._look_at_time()
+
+    def _keep(self, metrics: TaskMetrics) -> None:
+        self.earlier[metrics.attempt_id.attempt] = replace(metrics, accumulators=b"")
+        if len(self.earlier) > self._attempts_kept:
+            del self.earlier[min(self.earlier)]
 
     def _look_at_time(self) -> None:
         latest, before = self.metrics, self._before

@@ -108,6 +108,13 @@ class Aggregate(ABC):
         group."""
         raise NotImplementedError
 
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+        """The accumulators of all groups, with these numbers behind what they have; ``accumulators`` may be changed."""
+        import numpy as np
+
+        groups = len(accumulators)
+        return self.grouped(np.concatenate((accumulators, values)), np.concatenate((np.arange(groups), codes)), groups)
+
     def is_exact_in_any_order(self, runs: Runs) -> bool:
         """Whether ``running`` gives exactly the result of adding one number after the other."""
         raise NotImplementedError

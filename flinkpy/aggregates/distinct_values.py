@@ -18,22 +18,7 @@ class CountDistinct(KeptValues):
     of_numbers = False
 
     def computed_in(self, input_type: Any) -> Any:
-        import pyarrow as pa
-
-        from flinkpy.columns.kernels.operand_types import is_text
-
-        if pa.types.is_nested(input_type) or pa.types.is_union(input_type):
-            raise ProgramError(f"count_distinct of {input_type} is not there; cast it, or take a part of it")
-        if is_text(input_type):
-            return pa.string()
-        return input_type.value_type if pa.types.is_dictionary(input_type) else input_type
-
-    def saved_in(self, computed_in: Any) -> Any:
-        import pyarrow as pa
-
-        from flinkpy.columns.kernels.operand_types import counted_in
-
-        return computed_in if counted_in(computed_in) is None else pa.int64()
+        return _compared(input_type)
 
     def with_values(self, known: Chunks[frozenset[Any]] | None, values: Iterable[Any]) -> Chunks[frozenset[Any]] | None:
         different = set(values)
@@ -50,6 +35,13 @@ class CountDistinct(KeptValues):
             return [value for chunk in accumulator.chunks for value in chunk]
         return [] if accumulator is None else [accumulator]
 
+    def saved(self, accumulators: Any, computed_in: Any) -> Any:
+        import pyarrow as pa
+
+        from flinkpy.columns.values.exact_arrays import array_of
+
+        return array_of([self.values_in(each) for each in accumulators], pa.list_(computed_in))
+
     def result_type(self, computed_in: Any) -> Any:
         import pyarrow as pa
 
@@ -59,3 +51,20 @@ class CountDistinct(KeptValues):
         import pyarrow as pa
 
         return pa.array([len(each) if type(each) is Chunks else int(each is not None) for each in values], pa.int64())
+
+
+def _compared(kind: Any) -> Any:
+    """The type in which values are kept: text without a dictionary, moments as numbers, also in structs. Raises ProgramError for what is no key."""
+    import pyarrow as pa
+
+    from flinkpy.columns.kernels.operand_types import counted_in, is_text
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_compared(field.type)) for field in kind])
+    if pa.types.is_nested(kind) or pa.types.is_union(kind):
+        raise ProgramError(f"count_distinct of {kind} is not there; cast it, or take a part of it")
+    if is_text(kind):
+        return pa.string()
+    if pa.types.is_dictionary(kind):
+        return _compared(kind.value_type)
+    return counted_in(kind) or kind

@@ -46,11 +46,18 @@ class Extreme(Aggregate):
                 self.pick(values).at(best, codes, values)
         return _with_first_zeros(best, values, codes) if values.dtype.kind == "f" else best
 
-    def is_exact_in_any_order(self, runs: Runs) -> bool:
-        """True unless there are zeros of both signs, of which the first must be kept."""
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
         import numpy as np
 
-        return runs.numbers.dtype.kind != "f" or not any(np.signbit(each[each == 0]).any() for each in (runs.numbers, runs.before))
+        if accumulators.dtype != values.dtype or (values.dtype.kind == "f" and (_has_negative_zero(accumulators) or _has_negative_zero(values))):
+            return super().added_to(accumulators, values, codes)
+        with np.errstate(invalid="ignore"):
+            self.pick(values).at(accumulators, codes, values)
+        return accumulators
+
+    def is_exact_in_any_order(self, runs: Runs) -> bool:
+        """True unless there are zeros of both signs, of which the first must be kept."""
+        return runs.numbers.dtype.kind != "f" or not (_has_negative_zero(runs.numbers) or _has_negative_zero(runs.before))
 
     def running(self, runs: Runs) -> Any:
         """Works on ranks instead of values, shifted so that no run reaches into the range of the run before: then one
@@ -102,6 +109,12 @@ class Max(Extreme):
         import numpy as np
 
         return np.maximum
+
+
+def _has_negative_zero(floats: Any) -> bool:
+    import numpy as np
+
+    return bool(np.signbit(floats[floats == 0]).any())
 
 
 def _with_first_zeros(best: Any, values: Any, codes: Any) -> Any:

@@ -22,10 +22,6 @@ class KeptValues(OfColumns):
     def values_in(self, accumulator: Any) -> Any:
         """The values of an accumulator, or of a single value."""
 
-    def saved_in(self, computed_in: Any) -> Any:
-        """The Arrow type of saved values."""
-        return computed_in
-
     def needs_objects(self) -> bool:
         return True
 
@@ -44,11 +40,13 @@ class KeptValues(OfColumns):
     def saved(self, accumulators: Any, computed_in: Any) -> Any:
         import pyarrow as pa
 
-        return pa.array([self.values_in(each) for each in accumulators], pa.list_(self.saved_in(computed_in)))
+        return pa.array([self.values_in(each) for each in accumulators], pa.list_(computed_in))
 
     def loaded(self, saved: Any) -> Any:
         import numpy as np
 
+        from flinkpy.columns.values.conversion import python_values
+
         found = np.empty(len(saved), dtype=object)
-        found[:] = [self.with_values(None, each) for each in saved.to_pylist()]
+        found[:] = [self.with_values(None, each) for each in python_values(saved)]
         return found

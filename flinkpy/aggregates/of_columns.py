@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from flinkpy.aggregates.algebra import Aggregate, Runs
 from flinkpy.aggregates.builtin import BUILT_IN
-from flinkpy.columns.kernels.operand_types import as_computed, counted_in
+from flinkpy.columns.kernels.operand_types import as_computed, counted_in, is_dictionary
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.columns.values.exact_arrays import array_of
 
@@ -34,7 +34,7 @@ class ColumnAggregate:
     def __init__(self, kind: str, input_type: Any, keeps_type: bool = False, options: Sequence[tuple[str, Any]] = ()) -> None:
         self.of: Aggregate = BUILT_IN[kind].with_options(**dict(options))
         self.only_counts = self.of.only_counts
-        self.computed_in = self.of.computed_in(input_type)
+        self.computed_in = self.of.computed_in(_decoded(input_type))
         self.result_type = input_type if keeps_type and self.of.selects else self.of.result_type(self.computed_in)
         self._counted_in = counted_in(self.computed_in)
         is_number = self._counted_in is not None or self.computed_in == pa.float64() or pa.types.is_integer(self.computed_in)
@@ -50,7 +50,7 @@ class ColumnAggregate:
         counts = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) if nulls else None
         if self.only_counts:
             return counts, None
-        column = as_computed(column, self.computed_in)
+        column = as_computed(column.dictionary_decode() if is_dictionary(column.type) else column, self.computed_in)
         if self._counted_in is not None:
             column = column.view(self._counted_in).cast(pa.int64())
         if self._of_objects:
@@ -104,6 +104,13 @@ class ColumnAggregate:
                 found[code] = value if current is None else add(current, value)
         return found
 
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+        """The accumulator of each group, with these values behind what it has; ``accumulators`` may be changed."""
+        if self.dtype != object or self.of.needs_objects():
+            return self.of.added_to(accumulators, values, codes)
+        groups = len(accumulators)
+        return self.grouped(np.concatenate((accumulators, values)), np.concatenate((np.arange(groups), codes)), groups)
+
     def running(self, runs: Runs) -> Any:
         """The accumulator after each value."""
         if self.dtype != object and self.of.is_exact_in_any_order(runs):
@@ -141,3 +148,7 @@ class ColumnAggregate:
         if self._counted_in is None:
             return pa.array(values, self.computed_in, mask=mask)
         return pa.array(values, pa.int64(), mask=mask).cast(self._counted_in).view(self.computed_in)
+
+
+def _decoded(kind: Any) -> Any:
+    return kind.value_type if is_dictionary(kind) else kind

@@ -50,24 +50,32 @@ class Sum(Aggregate):
         return 0 if _is_whole(dtype) else -0.0
 
     def grouped(self, values: Any, codes: Any, groups: int) -> Any:
-        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers, if ``check`` allows them."""
+        """Sums per group. Integer sums beyond 64 bits are an array of Python's integers: they are no result, but more numbers may bring them back."""
         import numpy as np
 
         if values.dtype == np.float64:
             return _added(values, codes, groups)
-        if values.dtype == object or max(abs(int(values.min())), abs(int(values.max()))) * len(values) >= _LIMIT:
+        if values.dtype == object or _reach(values) * len(values) >= _LIMIT:
             exact = _exactly_added(values, codes, groups)
-            self.check(exact)
             return exact.astype(np.int64) if all(-_LIMIT <= value < _LIMIT for value in exact) else exact
         return _added(values, codes, groups)
+
+    def added_to(self, accumulators: Any, values: Any, codes: Any) -> Any:
+        import numpy as np
+
+        alike = accumulators.dtype == values.dtype != object and len(values) > 0
+        if not alike or (values.dtype != np.float64 and _reach(values) * len(values) + _reach(accumulators) >= _LIMIT):
+            return super().added_to(accumulators, values, codes)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(accumulators, codes, values)
+        return accumulators
 
     def is_exact_in_any_order(self, runs: Runs) -> bool:
         """False for floats, whose sums are rounded, and for integers whose sums may exceed 64 bits."""
         numbers, before = runs.numbers, runs.before
         if not _is_whole(numbers.dtype):
             return False
-        reach: int = max(abs(int(numbers.min())), abs(int(numbers.max()))) * len(numbers)
-        return reach + max(abs(int(before.min())), abs(int(before.max()))) < _LIMIT
+        return _reach(numbers) * len(numbers) + _reach(before) < _LIMIT
 
     def running(self, runs: Runs) -> Any:
         """One cumulative sum over all runs, from which each run's start is subtracted; exact, because 64-bit numbers
@@ -79,8 +87,13 @@ class Sum(Aggregate):
             offset = runs.before - (total[runs.starts] - runs.numbers[runs.starts])
             return total + np.repeat(offset, runs.lengths)
 
+    def results(self, counts: Any, values: Any, accumulators: Callable[[], Any]) -> Any:
+        if values.dtype == object:
+            self.check(values)
+        return accumulators()
+
     def check(self, accumulators: Any) -> None:
-        if any(not -_LIMIT <= value < _LIMIT for value in accumulators):
+        if any(isinstance(value, int) and not -_LIMIT <= value < _LIMIT for value in accumulators):
             raise OverflowError("a sum leaves 64 bits; cast the column to DataTypes.DOUBLE()")
 
 
@@ -89,9 +102,6 @@ class Average(Sum):
 
     name = "avg"
     of_fields = False
-
-    def check(self, accumulators: Any) -> None:
-        """Allows sums beyond 64 bits, because only the mean is a result."""
 
     def result_type(self, computed_in: Any) -> Any:
         import pyarrow as pa
@@ -116,6 +126,11 @@ class Average(Sum):
 
 def _is_whole(dtype: Any) -> bool:
     return bool(dtype.kind in "iu")
+
+
+def _reach(numbers: Any) -> int:
+    """How far these integers are from zero at most."""
+    return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
 def _added(values: Any, codes: Any, groups: int) -> Any:

@@ -14,14 +14,16 @@ from flinkpy.cli.run import gather
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.launch import connect
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.lifecycles import JOB
 from flinkpy.core.options.engine import TARGET, Target
+from flinkpy.core.options.history import ARCHIVE_FOLDER, HISTORY_FOLDERS
+from flinkpy.core.options.schema import read
 
 
 def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool) -> None:
-    """Prints a table of jobs."""
-    jobs = reach_session(target, definitions, conf).list_jobs()
+    """Prints a table of jobs; with ``everything`` also those that ended in clusters that are gone, if they are archived."""
+    jobs = _with_archived(target, definitions, conf) if everything else reach_session(target, definitions, conf).list_jobs()
     shown = [job for job in jobs if everything or not JOB.is_terminal(job.state)]
     if not shown:
         ended = len(jobs) - len(shown)
@@ -29,6 +31,22 @@ def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None,
         return
     for line in job_table(shown, SYSTEM_CLOCK.time_ms()):
         click.echo(line)
+
+
+def _with_archived(target: str | None, definitions: Sequence[str], conf: Path | None) -> list[JobOverview]:
+    settings = gather(conf, definitions, None, target)
+    if read(settings, ARCHIVE_FOLDER) is None and read(settings, HISTORY_FOLDERS) is None:
+        return reach_session(target, definitions, conf).list_jobs()
+    from flinkpy.cli.archived_jobs import archived_overviews
+
+    archived = archived_overviews(settings)
+    try:
+        jobs = reach_session(target, definitions, conf).list_jobs()
+    except FlinkpyError as error:
+        click.echo(f"only archived jobs are shown: {error}", err=True)
+        return archived
+    known = {job.job_id for job in jobs}
+    return [*jobs, *(job for job in archived if job.job_id not in known)]
 
 
 def job_table(jobs: Sequence[JobOverview], now_ms: int) -> list[str]:

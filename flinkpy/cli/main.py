@@ -167,10 +167,52 @@ def shell(target: str | None, parallelism: int | None, definitions: tuple[str, .
 @_definitions
 @_conf
 def list_jobs(target: str | None, everything: bool, definitions: tuple[str, ...], conf: Path | None) -> None:
-    """List the jobs of the session on Ray (-D cluster.id=NAME names one other than `default`)."""
+    """List the jobs of the session on Ray (-D cluster.id=NAME names one other than `default`).
+
+    With -a and -D jobmanager.archive.fs.dir=FOLDER also the archived ones of clusters that are gone.
+    """
     from flinkpy.cli.jobs import show_jobs
 
     show_jobs(target, definitions, conf, everything)
+
+
+@flinkpy.command("show")
+@_target
+@_definitions
+@_conf
+@click.argument("job_id")
+def show_job(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
+    """Show a job of the session on Ray: its vertices, the attempts of its subtasks, its failures and checkpoints; the first digits of its id are
+    enough."""
+    from flinkpy.cli.shown_job import show_job
+
+    show_job(target, definitions, conf, job_id)
+
+
+@flinkpy.command()
+@_definitions
+@_conf
+def history(definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Serve the archives of jobs that have ended (-D historyserver.archive.fs.dir=FOLDER), until it is interrupted.
+
+    Jobs are archived by clusters with the option jobmanager.archive.fs.dir. It answers the same REST requests as a cluster.
+    """
+    from flinkpy.cli.archived_jobs import serve_history
+
+    serve_history(definitions, conf)
+
+
+@flinkpy.command()
+@_target
+@click.option("-i", "--interval", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Until the next picture (default: 2).")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="How many pictures (default: until Ctrl-C).")
+@_definitions
+@_conf
+def top(target: str | None, interval: float, count: int | None, definitions: tuple[str, ...], conf: Path | None) -> None:
+    """Watch what the jobs of the session on Ray are busy with: the busiest vertex first."""
+    from flinkpy.cli.top import show_top
+
+    show_top(target, definitions, conf, interval, count)
 
 
 @flinkpy.command()

@@ -32,6 +32,7 @@ from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
+from flinkpy.common.json_logs import write_json_logs
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
@@ -116,6 +117,8 @@ class EmbeddedCluster:
 
     def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
+        if config.logs_json:
+            write_json_logs()
         self.service = LocalRpcService(config=config.rpc)
         leadership = StandaloneLeadership(self.service.ids)
         self.driver = LocalWorkerDriver(self.service, leadership, config, NetworkConfig.of(configuration))
@@ -134,6 +137,7 @@ class EmbeddedCluster:
     def stop(self) -> None:
         """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""
         self.job_manager.stop_rest()
+        self.job_manager.stop_webhook()
         self.service.stop().result(STOP_TIMEOUT_S)
 
     def __repr__(self) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
+from flinkpy.actors.job_events import EventStream
 from flinkpy.actors.job_master.job_master import JobMaster
-from flinkpy.actors.job_store import Inheritance
+from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
@@ -18,13 +19,18 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.session import SessionConfig
 from flinkpy.cluster.take_over import with_checkpoint_folder
 from flinkpy.core.clock import Clock
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.ids import ResourceId
+from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.high_availability import HighAvailability
-from flinkpy.core.options.rest import RestConfig
 from flinkpy.graph.job_graph import JobGraph
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 if TYPE_CHECKING:
+    from flinkpy.web.metric_reporters import MetricReporters
     from flinkpy.web.rest_server import RestServer
+    from flinkpy.web.webhook import Webhook
 
 
 class JobManager:
@@ -33,7 +39,7 @@ class JobManager:
     given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
     ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left.
 
-    Raises ConfigurationError if the REST endpoint cannot have its port.
+    Raises ConfigurationError if the REST endpoint or Prometheus cannot have their ports.
     """
 
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
@@ -41,48 +47,105 @@ class JobManager:
                  inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
                  previous_workers: Sequence[ResourceId] = ()) -> None:
         self._service, self._config, self._inheritance = service, config, inheritance
-        self._rest = _rest_server(config.rest, service.clock)
+        self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
+        self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
+        self.reporters: MetricReporters | None = None
+        self._rest = _rest_server(config, service.clock)
+        try:
+            self.reporters = _metric_reporters(config, service.clock)
+        except ConfigurationError:
+            self.stop_rest()
+            raise
         term = None if inheritance is None else inheritance.term.token
         self.inspector = ProcessInspector(service)
         self.managing = resource_manager_leadership or StandaloneLeadership(service.ids, term)
         self.dispatching = StandaloneLeadership(service.ids, term)
         self.resource_manager = ResourceManager(service, driver, slot_config=config.slots, rpc_config=config.rpc, first_worker=first_worker,
                                                 election=self.managing, previous_workers=previous_workers)
-        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=on_shut_down,
-                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability))
+        self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=self._shut_down,
+                                     election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability),
+                                     archive=_archive_to(config.archive_folder))
 
     def start(self) -> None:
         self.resource_manager.start()
         self.dispatcher.start()
         self.inspector.start()
-        if self._rest is not None:
-            self._serve(self._rest)
+        if self._rest is not None or self.reporters is not None:
+            self._serve()
 
-    def _serve(self, rest: RestServer) -> None:
+    def _serve(self) -> None:
         from flinkpy.web.inspector_calls import InspectorCalls
 
         dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
         manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
-        dispatcher.then(lambda jobs: manager.then(lambda workers: rest.serve(jobs, InspectorCalls(self._service, workers))))
+
+        def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
+            # Each has an event loop, and so calls of its own
+            if self._rest is not None:
+                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)
+            if self.reporters is not None:
+                self.reporters.serve(jobs, InspectorCalls(self._service, workers))
+
+        dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 
     @property
     def rest(self) -> str:
         """How to reach the REST endpoint; empty if there is none."""
         return "" if self._rest is None else self._rest.told
 
+    def _shut_down(self) -> None:
+        self.stop_webhook()
+        self._on_shut_down()
+
+    def stop_webhook(self) -> None:
+        """Whoever waits for events has had them, if they come within seconds."""
+        if self._webhook is not None:
+            self._webhook.close()
+
     def stop_rest(self) -> None:
-        if self._rest is not None:
-            self._rest.stop()
+        """Ends the REST endpoint, and what reports metrics."""
+        for each in (self._rest, self.reporters):
+            if each is not None:
+                each.stop()
 
     def _make_job_master(self, job_graph: JobGraph, on_terminal: OnTerminal, generation: int) -> JobMaster:
         store = None if self._inheritance is None else self._inheritance.store
         return JobMaster(self._service, job_graph, self.managing.retrieval(), on_terminal, slot_config=self._config.slots,
-                         rpc_config=self._config.rpc, store=store, generation=generation)
+                         rpc_config=self._config.rpc, store=store, generation=generation, publish=self._events.publish)
 
 
-def _rest_server(config: RestConfig, clock: Clock) -> RestServer | None:
-    if not config.enabled:
+def _archive_to(folder: str | None) -> Callable[[ArchivedJob], None] | None:
+    if folder is None:
+        return None
+    location = absolute(folder)
+
+    def archive_job(job: ArchivedJob) -> None:
+        from flinkpy.web.history.archiving import archive  # it loads the web server
+
+        archive(file_store_of(location), location, job)
+
+    return archive_job
+
+
+def _webhook(config: WebhookConfig | None) -> Webhook | None:
+    if config is None:
+        return None
+    from flinkpy.web.webhook import Webhook  # for those who want it
+
+    return Webhook(config)
+
+
+def _rest_server(config: SessionConfig, clock: Clock) -> RestServer | None:
+    if not config.rest.enabled:
         return None
     from flinkpy.web.rest_server import RestServer  # a quarter of a second, for those who want it
 
-    return RestServer(config, clock)
+    return RestServer(config.rest, clock, config.metrics)
+
+
+def _metric_reporters(config: SessionConfig, clock: Clock) -> MetricReporters | None:
+    if not config.metrics.needs_server:
+        return None
+    from flinkpy.web.metric_reporters import MetricReporters
+
+    return MetricReporters(config.metrics, config.rest.address, clock)

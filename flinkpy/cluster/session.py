@@ -13,10 +13,16 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
+from flinkpy.core.options.events import LOG_FORMAT, LogFormat, WebhookConfig
+from flinkpy.core.options.history import ARCHIVE_FOLDER
+from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import RestConfig
-from flinkpy.core.options.schema import SCHEMA
+from flinkpy.core.options.schema import SCHEMA, read
 
-_OF_SESSION = ("taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.")
+_OF_SESSION = (
+    "taskmanager.", "io.", "slot", "resourcemanager.", "heartbeat.", "rpc.", "cluster.registration.", "high-availability", "rest.",
+    "security.ssl.rest.", "jobmanager.archive.", "events.", "log.", "metrics.reporter", "metrics.fetcher.",
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +32,17 @@ class SessionConfig:
     rpc: RpcConfig
     slots: SlotConfig
     rest: RestConfig = field(default_factory=RestConfig)
+    archive_folder: str | None = None
+    webhook: WebhookConfig | None = None
+    logs_json: bool = False
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    options: Mapping[str, Any] = field(default_factory=dict)  # all of the session's, as they were given
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
-        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values))
+        return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values),
+                             read(values, ARCHIVE_FOLDER), WebhookConfig.of(values), read(values, LOG_FORMAT) is LogFormat.JSON,
+                             MetricsConfig.of(values), session_options(values))
 
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:

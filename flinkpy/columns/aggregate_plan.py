@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression
+from flinkpy.columns.expression import Aggregate, Alias, Call, Column, Expression, columns_of
 from flinkpy.columns.expressions import refuse_doubles
 from flinkpy.core.errors import ProgramError
 
@@ -35,14 +35,13 @@ class AggregatePlan:
 
 
 def plan_aggregates(expressions: Iterable[Any], keys: Sequence[str], where: str) -> AggregatePlan:
-    """The plan for these expressions, which consist of aggregates, constants and key columns. The name of a result
-    is its alias, or ``delay_avg`` for ``col("delay").avg``. Raises ProgramError for other expressions, and for
-    repeated names."""
+    """The plan for these expressions, which consist of aggregates, constants and key columns, and have at least one of the first or the last. The
+    name of a result is its alias, or ``delay_avg`` for ``col("delay").avg``. Raises ProgramError for other expressions, and for repeated names."""
     listed = list(expressions)
     if all(isinstance(_without_alias(each), Aggregate) for each in listed):
         return AggregatePlan(aggregate_calls(listed, where), None)
     inner = _Inner(keys, where)
-    results = tuple((name, inner.without_aggregates(_without_alias(each))) for each, name in _with_names(listed, where))
+    results = tuple((name, inner.without_aggregates(_without_alias(each))) for each, name in _with_names(listed, where, keys))
     return AggregatePlan(tuple(inner.calls), results)
 
 
@@ -51,8 +50,8 @@ def aggregate_calls(aggregates: Iterable[Any], where: str) -> tuple[AggregateCal
     return tuple(_call(_without_alias(each), name) for each, name in _with_names(aggregates, where))
 
 
-def _with_names(expressions: Iterable[Any], where: str) -> list[tuple[Expression, str]]:
-    found = [(each, _name(each, where)) for each in expressions]
+def _with_names(expressions: Iterable[Any], where: str, keys: Sequence[str] = ()) -> list[tuple[Expression, str]]:
+    found = [(each, _name(each, where, keys)) for each in expressions]
     refuse_doubles([name for _, name in found], where)
     return found
 
@@ -65,8 +64,8 @@ def _call(aggregate: Aggregate, name: str) -> AggregateCall:
     return AggregateCall(aggregate.kind, aggregate.expression, name, aggregate.options)
 
 
-def _name(each: Any, where: str) -> str:
-    if not isinstance(each, Expression) or not _has_aggregate(each):
+def _name(each: Any, where: str, keys: Sequence[str]) -> str:
+    if not isinstance(each, Expression) or not (_has_aggregate(each) or columns_of(each).intersection(keys)):
         raise ProgramError(f'{where} takes aggregates such as col("delay").avg.alias("mean_delay"), this is {each!r:.100}')
     if isinstance(each, Alias):
         return each.name

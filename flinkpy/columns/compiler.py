@@ -41,7 +41,16 @@ def compile_expression(expression: Expression, schema: pa.Schema) -> Compiled:
     import pyarrow as pa
 
     constant = compiled.evaluate(None)
-    return Compiled(compiled.type, lambda batch: pa.repeat(constant, batch.num_rows))
+    repeated = pa.repeat(constant, 0)
+
+    def column(batch: Any) -> Any:
+        """A slice of the longest one so far, which nobody can change."""
+        nonlocal repeated
+        if len(repeated) < batch.num_rows:
+            repeated = pa.repeat(constant, batch.num_rows)
+        return repeated if len(repeated) == batch.num_rows else repeated.slice(0, batch.num_rows)
+
+    return Compiled(compiled.type, column)
 
 
 def compile_selection(chosen: Sequence[tuple[str, Expression]], schema: pa.Schema) -> tuple[pa.Schema, Evaluate]:
@@ -63,7 +72,7 @@ def _compile(expression: Expression, schema: pa.Schema) -> Compiled:
     if isinstance(expression, Literal):
         return _literal(expression)
     if isinstance(expression, Call):
-        return _call(expression, [_compile(each, schema) for each in expression.arguments])
+        return _call(expression, [_decoded(_compile(each, schema)) for each in expression.arguments])
     raise ProgramError(f"{expression!r} cannot be computed row by row")
 
 
@@ -86,10 +95,25 @@ def _literal(expression: Literal) -> Compiled:
 
     value, declared = expression.value, expression.type_info
     try:
-        scalar = pa.scalar(value) if declared is None else array_of([value], arrow_type(declared))[0]
-    except (pa.ArrowException, OverflowError, ValueError) as error:
+        if declared is None:
+            scalar = pa.scalar(value, pa.uint64() if isinstance(value, int) and value >= 1 << 63 else None)
+        else:
+            scalar = array_of([value], arrow_type(declared))[0]
+    except OverflowError:
+        raise ProgramError(f"{value!r:.80} cannot stand in an expression: whole numbers have 64 bits; write Decimal({value!r:.80})") from None
+    except (pa.ArrowException, ValueError) as error:
         raise ProgramError(f"{expression!r} cannot stand in an expression: {error}") from None
     return Compiled(scalar.type, lambda batch: scalar, is_constant=True)
+
+
+def _decoded(operand: Compiled) -> Compiled:
+    """Numbers and moments instead of a dictionary of them. Kernels take dictionaries of text, and other functions keep the column as it is."""
+    import pyarrow as pa
+
+    kind, evaluate = operand.type, operand.evaluate
+    if not pa.types.is_dictionary(kind) or pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type):
+        return operand
+    return Compiled(kind.value_type, lambda batch: evaluate(batch).dictionary_decode())
 
 
 def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
@@ -101,11 +125,13 @@ def _call(expression: Call, arguments: list[Compiled]) -> Compiled:
     options = dict(expression.options)
     try:
         kernel = KERNELS[expression.function](types, **options)
-        result = kernel(*[pa.array([], each) for each in types]).type
-    except (TypeError, pa.ArrowException) as error:
+        is_constant = all(each.is_constant for each in arguments)
+        of_nothing = [each.evaluate(None) if each.is_constant and not is_constant else pa.array([], each.type) for each in arguments]
+        result = kernel(*of_nothing).type
+    except (TypeError, IndexError, pa.ArrowException) as error:
         taken = " and ".join(map(str, types))
         raise ProgramError(f"{expression!r}: {expression.shown_function} cannot take {taken} ({_first_line(error)})") from None
-    if all(each.is_constant for each in arguments):
+    if is_constant:
         scalars = [each.evaluate(None) for each in arguments]
         try:
             constant = kernel(*[pa.array([each.as_py()], each.type) for each in scalars])[0]

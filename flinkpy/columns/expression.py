@@ -12,11 +12,14 @@ from flinkpy.columns.methods.aggregate_methods import AggregateMethods
 from flinkpy.columns.methods.making import name as checked_name
 from flinkpy.columns.methods.moment_methods import IntervalMethods, MomentMethods
 from flinkpy.columns.methods.nested_methods import NestedMethods
+from flinkpy.columns.methods.number_methods import NumberMethods
 from flinkpy.columns.methods.text_methods import RegularMethods, TextMethods
 from flinkpy.columns.units import MONTHS
 from flinkpy.columns.values.literals import is_literal, python_value
 from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.core.errors import ProgramError
+
+MOST_NESTED = 100  # half of what pickle manages within Python's limit of recursion
 
 
 def as_expression(value: Any) -> Expression:
@@ -25,7 +28,7 @@ def as_expression(value: Any) -> Expression:
 
 
 class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], TextMethods["Expression"], RegularMethods["Expression"],
-                 NestedMethods["Expression"], AggregateMethods["Expression"]):
+                 NestedMethods["Expression"], NumberMethods["Expression"], AggregateMethods["Expression"]):
     """A value computed from the columns of a row. ``col`` and ``lit`` make expressions; operators and methods combine them.
 
     An operation on null gives null, unless its description says otherwise; ``filter`` keeps only what is true.
@@ -44,6 +47,11 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     @property
     def inputs(self) -> tuple[Expression, ...]:
         return ()
+
+    @property
+    def depth(self) -> int:
+        """How many expressions are nested in each other here."""
+        return 1 + max((each.depth for each in self.inputs), default=0)
 
     @property
     def name(self) -> str | None:
@@ -103,37 +111,15 @@ class Expression(MomentMethods["Expression"], IntervalMethods["Expression"], Tex
     def __rmod__(self, other: Any) -> Expression:
         return as_expression(other)._call("%", self)
 
+    def __pow__(self, other: Any) -> Expression:
+        """The power as a float, also of integers; NaN where no real number is the power."""
+        return self._call("**", other)
+
+    def __rpow__(self, other: Any) -> Expression:
+        return as_expression(other)._call("**", self)
+
     def __neg__(self) -> Expression:
         return self._call("negate")
-
-    @property
-    def abs(self) -> Expression:
-        return self._call("abs")
-
-    @property
-    def sign(self) -> Expression:
-        """-1, 0 or 1, in the type of the value."""
-        return self._call("sign")
-
-    @property
-    def sqrt(self) -> Expression:
-        return self._call("sqrt")
-
-    @property
-    def exp(self) -> Expression:
-        return self._call("exp")
-
-    @property
-    def ln(self) -> Expression:
-        """The natural logarithm; minus infinity for zero, NaN for negative numbers."""
-        return self._call("ln")
-
-    def round(self, places: int = 0) -> Expression:
-        """The value rounded to ``places`` decimal places, halves away from zero. Raises ProgramError if ``places`` is
-        no integer."""
-        if isinstance(places, bool) or not isinstance(places, int):
-            raise ProgramError(f"round() takes a number of decimal places, this is {places!r}")
-        return self._call("round", places=places)
 
     # -- comparison -----------------------------------------------------------------------------------------------------------
 
@@ -327,10 +313,18 @@ class Alias(Expression):
 class Call(Expression):
     """A function of other expressions; ``options`` are the function's constant options."""
 
-    __slots__ = ("arguments", "function", "options")
+    __slots__ = ("_depth", "arguments", "function", "options")
 
     def __init__(self, function: str, arguments: tuple[Expression, ...], options: tuple[tuple[str, Any], ...] = ()) -> None:
         self.function, self.arguments, self.options = function, arguments, options
+        self._depth = super().depth
+        if self._depth > MOST_NESTED:
+            raise ProgramError(f"an expression is nested more than {MOST_NESTED} deep, which Python could not send to the workers: give many "
+                               "conditions to and_(...) or or_(...) at once, or compute a part before, with with_columns(...)")
+
+    @property
+    def depth(self) -> int:
+        return self._depth
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -364,7 +358,8 @@ class Call(Expression):
 
 _PREFIXES = {"negate": "-", "not": "~"}
 _PROPERTIES = {"upper": "upper_case", "lower": "lower_case", **{name: name for name in (
-    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_true", "is_false", "char_length", "init_cap", "reverse", "cardinality")}}
+    "abs", "sign", "sqrt", "exp", "ln", "is_null", "is_not_null", "is_nan", "is_true", "is_false", "char_length", "init_cap", "reverse",
+    "cardinality")}}
 _METHODS = {"floor_to": "floor", "ceil_to": "ceil"}
 _FUNCTIONS = frozenset({"greatest", "least", "date_format", "timestamp_diff", "add_months"})
 _SHOWN_UNITS = {"millisecond": "milli"}

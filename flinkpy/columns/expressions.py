@@ -242,10 +242,11 @@ def _chosen(cases: tuple[tuple[Expression, Expression], ...], otherwise: Express
 
 
 def _joined(function: str, parts: Sequence[Any]) -> Expression:
-    joined, *rest = map(as_expression, parts)
-    for each in rest:
-        joined = Call(function, (joined, each))
-    return joined
+    """All of them in pairs, and pairs of pairs, so that many are not nested deep."""
+    joined = list(map(as_expression, parts))
+    while len(joined) > 1:
+        joined = [Call(function, tuple(joined[at : at + 2])) if at + 1 < len(joined) else joined[at] for at in range(0, len(joined), 2)]
+    return joined[0]
 
 
 # -- lists of expressions, as select takes them ---------------------------------------------------------------

@@ -64,6 +64,14 @@ def _modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
+def _power(left: Any, right: Any) -> float:
+    base, exponent = float(left), float(right)
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError):  # the power of a zero or of a large number is an infinity, that of a negative number may be none
+        return math.nan if base < 0 and exponent % 1 else math.copysign(math.inf, base if exponent % 2 == 1 else 1.0)
+
+
 def _sign(value: Any) -> Any:
     return value if value != value else type(value)((value > 0) - (value < 0))
 
@@ -87,17 +95,22 @@ def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
     return apply
 
 
-def _round(value: Any, places: int) -> Any:
+def round_one(value: Any, places: int) -> Any:
+    """The number rounded, halves away from zero."""
     if isinstance(value, int):
         if places >= 0:
             return value
         unit = 10 ** -places
         whole = abs(value) // unit * unit
-        return _int64(int(math.copysign(1, value)) * (whole + unit if abs(value) - whole >= unit / 2 else whole))
+        return _int64((-1 if value < 0 else 1) * (whole + unit if 2 * (abs(value) - whole) >= unit else whole))
     if isinstance(value, Decimal):
         unit = Decimal(1).scaleb(-places)
         with localcontext(_EXACT):
             return (value / unit).to_integral_value(ROUND_HALF_UP) * unit
+    if not math.isfinite(value) or places > _MOST_PLACES:
+        return value
+    if places < -_MOST_PLACES:
+        return math.copysign(0.0, value)
     scale = 10.0 ** abs(places)
     scaled = value * scale if places >= 0 else value / scale
     if not math.isfinite(scaled):
@@ -107,7 +120,10 @@ def _round(value: Any, places: int) -> Any:
     if fraction == 0:
         return value
     nearest = math.copysign(math.floor(scaled + 0.5) if fraction != 0.5 else math.ceil(abs(scaled)), scaled)
-    return nearest / scale if places >= 0 else nearest * scale
+    found = nearest / scale if places >= 0 else nearest * scale
+    if math.isinf(found):
+        raise OverflowError("overflow occurred during rounding")
+    return found
 
 
 def _and(left: Any, right: Any) -> Any:
@@ -316,6 +332,7 @@ def _like_iso(text: str, pattern: str) -> str:
 
 
 _EXACT = Context(prec=76)
+_MOST_PLACES = 308  # powers of ten up to this one are floats
 _DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
 _MOMENT = f"{_DAY}[ T]([0-9]{{2}}|{_TIME})"
 _EPOCH, _MILLISECOND = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc), datetime.timedelta(milliseconds=1)
@@ -324,8 +341,9 @@ _CASTS: dict[str, Callable[[Any], Any]] = {
     "BIG_DEC": lambda value: _decimal(Decimal(value), isinstance(value, float)),
     "DOUBLE": float, "FLOAT": _single, "BOOLEAN": _truth, "SQL_TIMESTAMP": _timestamp, "INSTANT": _instant, "SQL_DATE": _date, "SQL_TIME": _time,
 }
+TRUTHS = {**dict.fromkeys(("true", "t", "yes", "y", "1"), True), **dict.fromkeys(("false", "f", "no", "n", "0"), False)}  # as in Flink
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
-    "BOOLEAN": lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],
+    "BOOLEAN": lambda text: TRUTHS[text.lower()],
     "BIG_INT": lambda text: _whole_decimal(_whole_number(text)), "BIG_DEC": lambda text: _decimal(_decimal_of_text(text)),
     "DOUBLE": _float_of_text, "FLOAT": lambda text: _single(_float_of_text(text)),
     "SQL_DATE": lambda text: datetime.date.fromisoformat(_like_iso(text, _DAY)),
@@ -336,9 +354,11 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
 
 _STRICT: dict[str, Callable[..., Any]] = {
     "+": _numbers(moment_functions.plus), "-": _numbers(moment_functions.minus), "*": _numbers(operator.mul),
-    "/": _divide, "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
+    "/": _divide, "**": _power,
+    "%": _modulo, "negate": lambda value: _int64(-value), "abs": lambda value: _int64(abs(value)), "sign": _sign,
     "sqrt": lambda value: math.sqrt(value) if value >= 0 else math.nan, "exp": _exp, "ln": _ln,
-    "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": _round,
+    "floor": _whole(math.floor), "ceil": _whole(math.ceil), "round": round_one,
+    "is_nan": lambda value: value != value,
     "==": _numbers(operator.eq), "!=": _numbers(operator.ne), "<": _numbers(operator.lt), "<=": _numbers(operator.le),
     ">": _numbers(operator.gt), ">=": _numbers(operator.ge),
     "in_": lambda value, values: _is_in(*_alike((value, *values))), "not": lambda value: not value,

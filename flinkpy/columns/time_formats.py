@@ -22,7 +22,7 @@ HALVES = ("AM", "PM")
 @dataclass(frozen=True)
 class Field:
     """A number of ``least`` to ``most`` digits, written with zeros up to ``width``; or a name out of ``names``, which
-    are in the order of the numbers from ``lowest``."""
+    are in the order of the numbers from ``lowest``; or the last two digits of a year of the hundred from ``century``."""
 
     part: str
     width: int = 2
@@ -30,6 +30,7 @@ class Field:
     most: int = 2
     names: tuple[str, ...] = ()
     lowest: int = 1
+    century: int | None = None
 
 
 Piece: TypeAlias = "str | Field"
@@ -43,12 +44,12 @@ _NAMES = {"MMM": Field("month", names=_short(MONTHS)), "MMMM": Field("month", na
           "EEEE": Field("weekday", names=WEEKDAYS), "a": Field("half", names=HALVES, lowest=0)}
 _TWO_DIGITS = {"M": "month", "d": "day", "H": "hour", "h": "hour12", "m": "minute", "s": "second"}
 _JAVA = {
-    "yyyy": Field("year", 4, 4, 4), **{2 * letter: Field(part) for letter, part in _TWO_DIGITS.items()},
+    "yyyy": Field("year", 4, 4, 4), "yy": Field("year", century=2000), **{2 * letter: Field(part) for letter, part in _TWO_DIGITS.items()},
     **{letter: Field(part, 1, 1) for letter, part in _TWO_DIGITS.items()},
     **{"S" * digits: Field("fraction", digits, digits, digits) for digits in range(1, 10)}, **_NAMES,
 }
 _PYTHON = {
-    "Y": Field("year", 4, 4, 4),
+    "Y": Field("year", 4, 4, 4), "y": Field("year", century=1969),
     **{letter: Field(part, 2, 1) for letter, part in {"m": "month", "d": "day", "H": "hour", "I": "hour12", "M": "minute", "S": "second"}.items()},
     "f": Field("fraction", 6, 1, 6), "p": _NAMES["a"], "b": _NAMES["MMM"], "B": _NAMES["MMMM"], "a": _NAMES["EEE"], "A": _NAMES["EEEE"],
 }
@@ -65,7 +66,9 @@ def pieces_of(pattern: str) -> tuple[Piece, ...]:
     try:
         return tuple(read(pattern))
     except KeyError as error:
-        raise ProgramError(f"the format {pattern!r} has {error.args[0]!r}, which is not there; there are {', '.join(known)}") from None
+        wrong = error.args[0]
+        meant = next((f"did you mean {letters!r}?" for letters in known if letters.lower() == wrong.lower()), f"there are {', '.join(known)}")
+        raise ProgramError(f"the format {pattern!r} has {wrong!r}, which is not there; {meant}") from None
 
 
 def _of_python(pattern: str) -> Iterator[Piece]:
@@ -113,6 +116,8 @@ def number_of(field: Field) -> Callable[[str], int]:
     """Makes a number of a field's text."""
     if field.names:
         return {name.lower(): number for number, name in enumerate(field.names, field.lowest)}.__getitem__
+    if (century := field.century) is not None:
+        return lambda text: century + (int(text) - century) % 100
     return (lambda text: int(text.ljust(6, "0")[:6])) if field.part == "fraction" else int
 
 

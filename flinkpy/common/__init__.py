@@ -10,6 +10,7 @@ from flinkpy.common.input_dependency_constraint import InputDependencyConstraint
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.job_id import JobID
+from flinkpy.common.job_listener import JobListener
 from flinkpy.common.job_status import JobStatus
 from flinkpy.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from flinkpy.common.serialization import (
@@ -31,8 +32,8 @@ from flinkpy.core.elements import Watermark
 
 __all__ = [
     "BulkWriterFactory", "ByteArraySchema", "CompletableFuture", "ConfigOption", "ConfigOptions", "Configuration", "DeserializationSchema",
-    "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult",
-    "JobID", "JobStatus", "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind",
+    "Duration", "Encoder", "ExecutionConfig", "ExecutionMode", "InputDependencyConstraint", "Instant", "JobClient", "JobExecutionResult", "JobID",
+    "JobListener", "JobStatus", "OutputTag", "RestartStrategies", "RestartStrategyConfiguration", "Row", "RowFieldExtractorSchema", "RowKind",
     "SerializationSchema", "SimpleStringSchema", "Time", "TimestampAssigner", "TypeInformation", "TypeSerializer", "Types", "Watermark",
     "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy",
 ]

@@ -75,9 +75,9 @@ class JobClient:
 
     def get_metrics(self) -> CompletableFuture[dict[str, Any]]:
         """The current metrics by identifier: those of functions (``Map.0.late``); and for each running subtask
-        Flink's numRecordsIn, numRecordsOut, busyTimeMsPerSecond, backPressuredTimeMsPerSecond and
-        idleTimeMsPerSecond, prefixed with task and operators (``Source: numbers -> Map.0.numRecordsOut``). After the
-        job has ended, only those of its functions remain."""
+        those of the engine (docs/metrics.md), prefixed with the task (``Source: numbers -> Map.0.busyTimeMsPerSecond``)
+        or the operator (``Map.0.numRecordsOut``), as long as that has a name of its own. Of a job that has ended all
+        remain but those per second."""
         return CompletableFuture(self._metrics)
 
     def trigger_savepoint(

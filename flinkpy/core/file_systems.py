@@ -3,9 +3,12 @@ the URL's query or in the store's own environment variables."""
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from flinkpy.core.errors import FlinkpyError
 
 _HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}  # Hadoop's and Presto's names of S3, which Flink takes
 _OBJECT_STORES = ("s3", "gcs", "abfs")
@@ -40,6 +43,37 @@ def file_system(store: str) -> tuple[Any, str]:
 
     system, root = fs.FileSystem.from_uri(store)
     return system, root.rstrip("/")
+
+
+class StoreError(FlinkpyError):
+    """An object store does not answer, or refuses. A job that restarts asks it again."""
+
+
+_NO_ANSWER = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "curlCode", "Could not connect", "Couldn't resolve", "timed out")
+
+
+def told(error: Exception, store: str) -> str:
+    """What Arrow says, for the end of a sentence. Of a server that does not answer it also says where it was looked for, and what says so.
+
+    >>> told(OSError("curlCode: 7, Could not connect to server"), "s3://lake/?endpoint_override=minio:9000&scheme=http")
+    'no server answers at minio:9000; check endpoint_override= and scheme= in the URL (curlCode: 7, Could not connect to server)'
+    """
+    if not is_without_answer(error):
+        return str(error)
+    endpoint = parse_qs(urlsplit(store).query).get("endpoint_override")
+    variable = next((name for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)), None)
+    if endpoint:
+        where = f"at {endpoint[0]}; check endpoint_override= and scheme= in the URL"
+    elif variable is not None:
+        where = f"at {os.environ[variable]}; check the variable {variable}"
+    else:
+        where = "; check region= in the URL, or say where the server is with endpoint_override= in the URL or the variable AWS_ENDPOINT_URL"
+    return f"no server answers {where} ({error})".replace("answers ;", "answers;")
+
+
+def is_without_answer(error: Exception) -> bool:
+    """Whether Arrow says that no server has answered."""
+    return any(sign in str(error) for sign in _NO_ANSWER)
 
 
 def is_object_store(system: Any) -> bool:

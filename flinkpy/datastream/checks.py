@@ -15,6 +15,17 @@ from flinkpy.core.program.program_line import located as located
 from flinkpy.core.program.program_line import refuse as refuse
 from flinkpy.operators.functions import Function
 
+_INSTEAD = {  # what other systems call something, and what to write here
+    "where": "filter(...) keeps the records that are wanted; where(...) belongs behind join(...) and co_group(...)",
+    **dict.fromkeys(("group_by", "groupby", "groupBy"), "write key_by(...)"),
+    **dict.fromkeys(("sort", "sort_by", "order_by", "sort_values"), "it has no end at which its order is known; sort what you collect, "
+                    "such as sorted(stream.execute_and_collect())"),
+    **dict.fromkeys(("agg",), "write aggregate(...)"), **dict.fromkeys(("head", "first", "top"), "write take(n) for a list, limit(n) for a stream"),
+    **dict.fromkeys(("collect", "to_list"), "write execute_and_collect(), or take(n) for the first records"),
+    **dict.fromkeys(("drop_duplicates", "unique"), "write distinct(...)"), "withColumn": "write with_column(...)",
+    **dict.fromkeys(("apply", "foreach", "for_each"), "write map(...), flat_map(...) or process(...), or sink_to(...) for what goes out"),
+    **dict.fromkeys(("write_text", "write_as_text"), "write sink_to(FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build())"),
+}
 _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
 
 
@@ -99,6 +110,8 @@ def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
     if not name.startswith("_") and hasattr(keyed, name):
         whole = f"; {name}_all(...) takes the whole stream" if hasattr(type(stream), f"{name}_all") else ""
         message = f"{name}() works on the records of a key: call key_by(...) before{whole}"
+    elif name in _INSTEAD:
+        message = f"a stream has no {name}(): {_INSTEAD[name]}"
     return AttributeError(message, name=name, obj=stream)
 
 

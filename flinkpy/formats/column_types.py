@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +49,32 @@ def in_utc(column: Any) -> Any:
     kind = column.type
     has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
     return column.cast(pa.timestamp(kind.unit, "UTC")) if has_zone else column
+
+
+def time_texts(column: Any) -> Any:
+    """The texts of a column of dates, times of day or moments, as ``text_values`` writes them: fractions of seconds with six digits, or nine where
+    there are parts of microseconds, and none where they are zero. Instants are in UTC.
+
+    >>> time_texts(pa.array([0, 1_500], pa.timestamp("ms", "Europe/Oslo"))).to_pylist()
+    ['1970-01-01 00:00:00+00:00', '1970-01-01 00:00:01.500000+00:00']
+    """
+    kind = column.type
+    texts = in_utc(column).cast(pa.string())
+    for pattern, text in _FRACTIONS.get(getattr(kind, "unit", "s"), []):
+        texts = pc.replace_substring_regex(texts, pattern, text)
+    return pc.replace_substring(texts, "Z", "+00:00") if pa.types.is_timestamp(kind) and kind.tz is not None else texts
+
+
+_ZEROS = (r"\.0+(Z?)$", r"\1")
+_FRACTIONS = {"ms": [_ZEROS, (r"\.(\d{3})(Z?)$", r".\1000\2")], "us": [_ZEROS], "ns": [_ZEROS, (r"\.(\d{6})000(Z?)$", r".\1\2")]}
+
+
+def parts_of(columns: Sequence[Any]) -> Iterator[Any]:
+    """The columns and all columns inside them."""
+    for column in columns:
+        yield column
+        if pa.types.is_struct(column.type) or is_list(column.type):
+            yield from parts_of(column.flatten() if pa.types.is_struct(column.type) else [column.flatten()])
 
 
 def is_sure(column: Any) -> bool:

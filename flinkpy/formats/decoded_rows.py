@@ -1,15 +1,42 @@
-"""A batch of messages that are decoded one by one: what a decoder does where its fast way fails, and where it has none."""
+"""Batches of messages of text: decoded by a reader of Arrow's where that surely gives what rows have, else one by one."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from flinkpy.columns.values.exact_arrays import array_of
-from flinkpy.formats.port import Decoded, MalformedMessageError
+from flinkpy.formats.column_types import is_sure, parts_of
+from flinkpy.formats.port import ColumnarDecoder, Decoded, MalformedMessageError
 from flinkpy.formats.text_columns import nulls_in_required
+
+
+class ArrowDecoder(ColumnarDecoder):
+    """A decoder that joins the messages for a reader of Arrow's. ``_rows`` is the schema of rows that it must agree with."""
+
+    _rows: Any
+
+    @abstractmethod
+    def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
+        """The columns of these messages, of which there is at least one; None if one may be malformed, or must be looked at more closely. So it is,
+        too, if it raises an ArrowException, a ValueError or an OverflowError."""
+
+    def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
+        batch = self._by_arrow(messages) if messages else None
+        return decode_one_by_one(messages, self._rows.deserialize, self.schema) if batch is None else Decoded(batch)
+
+    def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
+        """The batch, if it surely has what rows have."""
+        try:
+            columns = self._columns_by_arrow(messages)
+        except (pa.ArrowException, ValueError, OverflowError):
+            return None
+        if columns is None or nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, parts_of(columns))):
+            return None
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def decode_one_by_one(messages: Sequence[bytes | None], decode: Callable[[bytes], Sequence[Any]], schema: Any) -> Decoded:

@@ -107,7 +107,7 @@ class RegisteredFormat:
         """The schema to register for what is written, and the kind of what is read."""
         raise NotImplementedError
 
-    def written_with(self, text: str) -> Any:
+    def written_with(self, schema: RegisteredSchema) -> Any:
         """This format, for messages that were written with that schema."""
         return self
 

@@ -36,12 +36,30 @@ class CheckpointAborted:
     checkpoint_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointMetrics:
+    """How long a task's part in a checkpoint took, in milliseconds: from the checkpoint's trigger until the first barrier came; from there until the
+    barrier went on; to freeze the state, while the task does nothing else; and to write it. ``in_flight`` are bytes of records that the barrier
+    has overtaken."""
+
+    start_delay_ms: int = 0
+    alignment_ms: int = 0
+    sync_ms: int = 0
+    async_ms: int = 0
+    in_flight: int = 0
+    is_unaligned: bool = False
+
+
+UNMEASURED = CheckpointMetrics()
+
+
 @dataclass(frozen=True)
 class SnapshotTaken:
     """From a task: its state is written."""
 
     checkpoint_id: int
     snapshot: SubtaskSnapshot
+    metrics: CheckpointMetrics = UNMEASURED
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from flinkpy.core.program.code import OutOfBand
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.job_graph import ResultPartitionType
 from flinkpy.graph.resources import ANY, ResourceProfile
+from flinkpy.metrics.readings import TaskReading
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class TaskMetrics:
     operators: tuple[tuple[OperatorId, int, int], ...] = ()  # operator, records in, records out
     read_ms: int = 0
     accumulators: bytes = b""
+    reading: TaskReading | None = None  # all metrics of the engine; None before the task runs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId, JobVertexId, OperatorId
-from flinkpy.core.options.engine import RUNTIME_MODE
+from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.program import code
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, ChainingStrategy, NetworkEdge
 from flinkpy.graph.hashes import data_set_id, operator_ids
@@ -55,7 +55,7 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
     return (
         graph.chaining
         and len(target.in_edges) == 1
-        and edge.partitioning.kind is PartitioningKind.FORWARD
+        and (edge.partitioning.kind is PartitioningKind.FORWARD or _would_only_store(graph, edge))
         and source.slot_sharing_group == target.slot_sharing_group
         and source.co_location_group == target.co_location_group
         and source.parallelism == target.parallelism
@@ -63,6 +63,14 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
         and source.chaining in (ChainingStrategy.ALWAYS, ChainingStrategy.HEAD)
         and target.chaining is ChainingStrategy.ALWAYS
     )
+
+
+def _would_only_store(graph: StreamGraph, edge: StreamEdge) -> bool:
+    """Whether the edge goes, in BATCH, by key from a single task to a single task that takes records as they come: an exchange would sort nothing
+    and store everything."""
+    is_of_single_tasks = graph.nodes[edge.source].parallelism == graph.nodes[edge.target].parallelism == 1
+    takes_as_they_come = getattr(graph.nodes[edge.target].operator, "chains_by_key", False)
+    return graph.runtime_mode is RuntimeMode.BATCH and edge.partitioning.kind is PartitioningKind.HASH and is_of_single_tasks and takes_as_they_come
 
 
 class Chains:

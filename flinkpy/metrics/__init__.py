@@ -1,5 +1,5 @@
 """Metrics of functions, under PyFlink's names: ``runtime_context.get_metrics_group().counter("late")``."""
 
-from flinkpy.metrics.metricbase import Counter, Distribution, Meter, Metric, MetricGroup
+from flinkpy.metrics.metricbase import Counter, Distribution, Histogram, Meter, Metric, MetricGroup
 
-__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]
+__all__ = ["Counter", "Distribution", "Histogram", "Meter", "Metric", "MetricGroup"]

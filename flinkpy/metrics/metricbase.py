@@ -6,16 +6,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from statistics import fmean, pstdev
+from typing import Any, NamedTuple, TypeVar
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
 
 M = TypeVar("M", bound="Metric")
 
+QUANTILES = {"median": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p999": 0.999}
+
+
+class Place(NamedTuple):
+    """Where a metric is registered: its operator, the groups below that, and its name. ``logical`` are the groups without the values of groups with
+    a key; ``labels`` are those keys and values."""
+
+    operator: str
+    groups: tuple[str, ...]
+    name: str
+    logical: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+
 
 class Metric(ABC):
     """Something that has a value at any time."""
+
+    place: Place | None = None  # set when it is registered
 
     @abstractmethod
     def value(self) -> Any:
@@ -103,6 +119,41 @@ class Distribution(Metric):
         return {"count": self._count, "min": self._min, "max": self._max, "mean": self._sum / self._count if self._count else None}
 
 
+class Histogram(Metric):
+    """The distribution of a number, with Flink's statistics: the count and the extremes of all values; mean, standard deviation and quantiles of the
+    last ``HISTORY``.
+
+    >>> ages = Histogram()
+    >>> for age in (4, 1, 2, 3): ages.update(age)
+    >>> told = ages.value(); [told[name] for name in ("count", "min", "max", "mean", "median", "p99")]
+    [4, 1, 4, 2.5, 3, 4]
+    """
+
+    HISTORY = 128
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._min = self._max = 0.0
+        self._last: deque[float] = deque(maxlen=self.HISTORY)
+
+    def update(self, value: float) -> None:
+        self._min = min(self._min, value) if self._count else value
+        self._max = max(self._max, value) if self._count else value
+        self._count += 1
+        self._last.append(value)
+
+    def get_count(self) -> int:
+        return self._count
+
+    def value(self) -> dict[str, float]:
+        """Flink's statistics by their names; before the first value only the count."""
+        last = sorted(self._last)
+        if not last:
+            return {"count": 0}
+        quantiles = {name: last[min(len(last) - 1, int(len(last) * quantile))] for name, quantile in QUANTILES.items()}
+        return {"count": self._count, "min": self._min, "max": self._max, "mean": fmean(last), "stddev": pstdev(last), **quantiles}
+
+
 class Gauge(Metric):
     """A function that is called for the value when the metric is read."""
 
@@ -123,15 +174,20 @@ class MetricGroup:
     'Map.0.cache.hits'
     """
 
-    def __init__(self, metrics: dict[str, Metric], scope: tuple[str, ...], clock: Clock, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, metrics: dict[str, Metric], scope: tuple[str, ...], clock: Clock, variables: Mapping[str, str] | None = None,
+        operator: str = "", groups: tuple[str, ...] = (), logical: tuple[str, ...] = (),
+    ) -> None:
         self._metrics, self._scope, self._clock, self._variables = metrics, scope, clock, dict(variables or {})
+        self._operator, self._groups, self._logical = operator, groups, logical
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """A group below this one. With ``extra`` it is two levels below, named by a key and its value, which also
         become a variable of the group."""
-        if extra is None:
-            return MetricGroup(self._metrics, (*self._scope, name), self._clock, self._variables)
-        return MetricGroup(self._metrics, (*self._scope, name, extra), self._clock, {**self._variables, f"<{name}>": extra})
+        below = (name,) if extra is None else (name, extra)
+        variables = self._variables if extra is None else {**self._variables, f"<{name}>": extra}
+        return MetricGroup(self._metrics, (*self._scope, *below), self._clock, variables, self._operator, (*self._groups, *below),
+                           (*self._logical, name))
 
     def counter(self, name: str) -> Counter:
         return self._register(name, Counter, Counter)
@@ -148,6 +204,10 @@ class MetricGroup:
 
     def distribution(self, name: str) -> Distribution:
         return self._register(name, Distribution, Distribution)
+
+    def histogram(self, name: str) -> Histogram:
+        """A distribution with quantiles."""
+        return self._register(name, Histogram, Histogram)
 
     def get_scope_components(self) -> list[str]:
         """The parts of a metric's name before the last."""
@@ -167,7 +227,10 @@ class MetricGroup:
         identifier = self.get_metric_identifier(name)
         found = self._metrics.get(identifier)
         if found is None:
-            found = self._metrics[identifier] = make()
+            found = make()
+            labels = tuple((key.strip("<>"), value) for key, value in self._variables.items())
+            found.place = Place(self._operator, self._groups, name, self._logical, labels)
+            self._metrics[identifier] = found
         if not isinstance(found, kind):
             raise ProgramError(f"metric {identifier!r} is a {type(found).__name__} already; give the {kind.__name__} another name")
         return found

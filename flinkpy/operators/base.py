@@ -64,9 +64,11 @@ class StreamOperator(ABC):
     emits_updates: bool | None = None  # None: where its input has some
     has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
+    chains_by_key: bool = False  # whether in BATCH it runs in the chain of its only sender, because it takes records as they come and keeps none
     parks: bool = False  # whether calls give back work that is still to be done, for which the chain parks the operator (``process.parking``)
     guarding: Guarding = Guarding.NONE
     takes_no_policy: str = "calls none"  # why, if ``guarding`` is NONE
+    is_sink: bool = False  # whether records leave the job here
     do: Callable[[Work], None] = staticmethod(run_to_end)  # for work that begins in the operator itself, at a timer; a chain sets it
     context: OperatorContext
     output: Output
@@ -139,6 +141,15 @@ class StreamOperator(ABC):
     def set_listener(self, on_available: Callable[[], None]) -> None:
         """Set by the task before ``open``: called in its thread when ``available`` turns true again, or ``drained`` after ``finish``."""
 
+    @property
+    def fired_timers(self) -> int:
+        """How many timers have fired so far. May be asked from any thread."""
+        return 0
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        """What the operator tells of itself, by the names of the table of metrics. Called in the task's thread when somebody reads metrics."""
+        return {}
+
     def process_watermark(self, watermark: Watermark) -> Work | None:
         self.output.emit_control(watermark)
         return None
@@ -149,7 +160,8 @@ class StreamOperator(ABC):
     def process_latency_marker(self, marker: LatencyMarker) -> None:
         """Keeps how long it took to come here, and passes it on."""
         context = self.context
-        record_latency(marker, context.timers.now_ms(), context.name, context.task.subtask_index, context.accumulators)
+        record_latency(
+            marker, context.timers.now_ms(), str(context.operator_id), context.name, context.task.subtask_index, context.accumulators)
         self.output.emit_control(marker)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:

@@ -104,7 +104,7 @@ class RuntimeContext(KeyedStateStore):
         >>> self.late = runtime_context.get_metrics_group().counter("late")  # doctest: +SKIP
         """
         scope = (self._context.name, str(self._context.task.subtask_index))
-        return MetricGroup(metrics_of(self._context.accumulators), scope, self._context.clock)
+        return MetricGroup(metrics_of(self._context.accumulators), scope, self._context.clock, operator=str(self._context.operator_id))
 
     def __repr__(self) -> str:
         return f"<RuntimeContext of {self._context.name} in {self.get_task_name_with_subtasks()}>"

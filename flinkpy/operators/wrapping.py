@@ -48,6 +48,15 @@ class WrappingOperator(StreamOperator):
     def process_latency_marker(self, marker: LatencyMarker) -> None:
         self.wrapped.process_latency_marker(marker)
 
+    def measures(self, now_ms: int) -> dict[str, float]:
+        told: dict[str, float] = self.wrapped.measures(now_ms)
+        return told
+
+    @property
+    def fired_timers(self) -> int:
+        fired: int = self.wrapped.fired_timers
+        return fired
+
     def freeze_state(self, barrier: CheckpointBarrier) -> FrozenState:
         frozen: FrozenState = self.wrapped.freeze_state(barrier)
         return frozen

@@ -32,6 +32,7 @@ from flinkpy.runtime.valve import WatermarkValve
 
 ELEMENTS_PER_STEP = 16
 COLUMN_RECORDS_PER_STEP = 4096
+NANOS_PER_MS = 1_000_000
 
 
 class StreamInputs:
@@ -63,6 +64,13 @@ class StreamInputs:
     def ended(self) -> bool:
         """Whether every channel has said that no records follow."""
         return not any(self._with_data)
+
+    def event_time_and_barriers(self) -> dict[str, float]:
+        """The task's metrics of these. May be called from any thread."""
+        times = self._barriers.times
+        found = {"currentInputWatermark": self._valve.watermark, "checkpointAlignmentTime": times.alignment_ms,
+                 "checkpointStartDelayNanos": times.start_delay_ms}
+        return {name: value if name == "currentInputWatermark" else value * NANOS_PER_MS for name, value in found.items() if value is not None}
 
     @property
     def end_of_data(self) -> EndOfData:

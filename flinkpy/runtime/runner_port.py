@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.readings import ProcessReading
 
 
 class TaskReporter(Protocol):
@@ -77,7 +78,19 @@ class TaskRunner(Protocol):
         """Has the accumulators of what runs read on the tasks' own thread, when it comes to it; if they changed, ``then`` is called there."""
         ...
 
+    def reading(self) -> ProcessReading:
+        """All metrics now, at once, from any thread; those of functions as they were last read."""
+        ...
+
+    def read_functions(self, then: Callable[[], object]) -> None:
+        """Has the metrics of functions read on the tasks' own thread, when it comes to it; then ``then`` is called there. From any thread."""
+        ...
+
     def statistics(self) -> RunnerStatistics: ...
+
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        """From any thread: the id of the thread in which the tasks run, None if there is none, and the attempt that has its turn. Old at once."""
+        ...
 
     def stop(self) -> None:
         """Fails what still runs, and gives back threads, sockets and memory."""

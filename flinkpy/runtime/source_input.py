@@ -34,6 +34,10 @@ class SourceInput:
         self._batch_size, self._batch_records = batch_size, batch_records
         self._emissions, self._in_cache = 0, batch_records
 
+    def event_time_and_barriers(self) -> dict[str, float]:
+        """Nothing: a source's task has no inputs from which either could come."""
+        return {}
+
     def process_some(self) -> InputStatus:
         if self._chain.enough.reached:
             return InputStatus.END_OF_INPUT

@@ -73,6 +73,10 @@ class TaskInput(Protocol):
         """What the task tells its consumers when the input has ended."""
         ...
 
+    def event_time_and_barriers(self) -> dict[str, float]:
+        """The task's metrics of these. May be called from any thread."""
+        ...
+
     def process_some(self) -> InputStatus:
         """Processes a bounded amount of input: the task's default action."""
         ...
@@ -123,7 +127,7 @@ class StreamTask:
         run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
         file_stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None,
     ) -> None:
-        self.config, self._writers, self._gates, self._reactor = config, list(writers), list(gates), reactor
+        self.config, self._writers, self.gates, self._reactor = config, list(writers), list(gates), reactor
         self._send_event, self._run_io, self._file_stores, self._backup = send_event, run_io, file_stores, backup
         self.mailbox = Mailbox(config.info.subtask_name, wake)
         self.processor = MailboxProcessor(self.mailbox, self._process)
@@ -133,7 +137,7 @@ class StreamTask:
         self.accumulators: dict[str, Any] = {}
         self.phases: list[Phase] = []  # entered so far, in order
         self.chain: OperatorChain | None = None
-        self._input: TaskInput  # from CONNECT_INPUT on
+        self.input: TaskInput  # from CONNECT_INPUT on
         self._close_input: Callable[[], None] = lambda: None
         self._timing = TaskTiming.of(reactor, self.run_in_task)
         self.checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
@@ -156,13 +160,14 @@ class StreamTask:
         info, configuration = self.config.info, self.config.configuration
         stop = SavepointStop(
             self.processor, lambda: self.checkpoints, self._process, is_source=not self.config.chain.inputs, end_input=self._end_input,
-            pass_barrier=lambda barrier: self._input.begin_checkpoint(barrier), rest=partial(self._suspend, Waiting.INPUT), leave=self._leave_input)
+            pass_barrier=lambda barrier: self.input.begin_checkpoint(barrier), rest=partial(self._suspend, Waiting.INPUT), leave=self._leave_input)
         self.checkpoints = SubtaskCheckpoints(
             info, chain, lambda: CheckpointStorage.of(configuration, info.attempt_id.job_id, self._file_stores, self._backup), self._run_io,
             lambda message: self._send_event(None, message), stop.begin, self.resume, stop.stop, self.config.bases,
             outputs=OutputBarriers(self._writers, self._timing),
-            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup)
-        self._input = self._connect_input(chain)
+            restored_id=None if self.config.sent_first is None else self.config.sent_first.checkpoint_id, backup=self._backup,
+            clock=self._reactor.clock)
+        self.input = self._connect_input(chain)
         chain.set_listener(self._output_available)
         chain.parked_work.set_listener(self.resume)
         if self.config.had_finished:
@@ -186,10 +191,10 @@ class StreamTask:
                 self.checkpoints.pass_barrier)
             LatencyMarkers(chain, chain.head.context).start()
             return source
-        for gate in self._gates:
+        for gate in self.gates:
             gate.set_listener(self.input_available)
         inputs = StreamInputs(
-            self._gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier, self._timing,
+            self.gates, self.config.input_indices, chain, self.batch_size, self.checkpoints.pass_barrier, self._timing,
             lambda: self.checkpoints.may_overtake)
         self._close_input = inputs.close
         return inputs
@@ -239,7 +244,7 @@ class StreamTask:
                 return
             if self.checkpoints.awaits_stop:
                 return
-            status = self._input.process_some()
+            status = self.input.process_some()
             if status is InputStatus.NOTHING_AVAILABLE:
                 chain.flush()
                 if chain.parked_work.pending():
@@ -294,7 +299,7 @@ class StreamTask:
         self.resume()
         self.phases.append(Phase.FINISH)
         self.checkpoints.hold_back()
-        self._input.end_event_time()
+        self.input.end_event_time()
         self.processor.default_action = self._finish
         self._finish()
 
@@ -302,7 +307,7 @@ class StreamTask:
         """The task stops with a savepoint: its operators do not finish, and event time does not end."""
         self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
-        self._input.leave()
+        self.input.leave()
         self._alive.write(EndOfData(drain=False))
         self._end_partitions()
 
@@ -328,7 +333,7 @@ class StreamTask:
         self._end_data()
 
     def _end_data(self) -> None:
-        self._alive.write(self._input.end_of_data)
+        self._alive.write(self.input.end_of_data)
         self.phases.append(Phase.QUIESCE_TIMERS)
         self.timers.quiesce()
         if not self.config.has_checkpoints:
@@ -345,7 +350,7 @@ class StreamTask:
         """The default action until no barrier can come any more, and the last results are committed."""
         chain = self._alive
         chain.flush()
-        if not self._input.drain() or chain.waits_for_final_checkpoint or self.checkpoints.awaits_stop:
+        if not self.input.drain() or chain.waits_for_final_checkpoint or self.checkpoints.awaits_stop:
             self._suspend(Waiting.INPUT)
             return
         self._end_partitions()
@@ -361,7 +366,7 @@ class StreamTask:
         """The default action until the consumers have taken all output and all input was read: an ended task leaves nothing behind."""
         chain = self._alive
         chain.flush()
-        if not self._input.drain() or not chain.consumed:
+        if not self.input.drain() or not chain.consumed:
             self._suspend(Waiting.INPUT if chain.consumed else Waiting.OUTPUT)
             return
         errors = self._close_operators(chain)

@@ -37,6 +37,7 @@ from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
+from flinkpy.runtime.task_measures import TaskMeasures
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
@@ -60,6 +61,8 @@ class Task:
         self._machine = StateMachine(TASK, descriptor.subtask_name)
         self.stream_task: StreamTask | None = None
         self._live = LiveAccumulators(loop.clock)
+        self.measures: TaskMeasures | None = None  # from RUNNING on
+        self._began_s = 0.0
         self._run_io, self._file_stores, self._backup = run_io, file_stores, backup
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
@@ -101,6 +104,7 @@ class Task:
 
     def _start(self) -> bool:
         """True when it runs. While its state is being read it is not scheduled."""
+        self._began_s = self._loop.clock.monotonic()
         self._move(_S.DEPLOYING)
         config = self._config()
         self._move(_S.INITIALIZING)
@@ -141,6 +145,8 @@ class Task:
         self.stream_task = StreamTask(
             config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores, self._backup)
         self.stream_task.restore()
+        clock = self._loop.clock
+        self.measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
         self._move(_S.RUNNING)
         early, self._early = self._early, []
         for operator_id, event in early:
@@ -259,6 +265,7 @@ class Task:
         return TaskMetrics(
             self.attempt_id, chain.metrics.records_in, chain.metrics.records_out, int(time.busy * 1000), int(time.waited(Waiting.OUTPUT) * 1000),
             int(time.waited(Waiting.INPUT) * 1000), chain.metrics.of_operators(), now_ms, self._live.last_reading,
+            None if self.measures is None else self.measures.read(),
         )
 
     def read_accumulators(self) -> bool:

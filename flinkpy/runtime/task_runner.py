@@ -15,7 +15,8 @@ from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
-from flinkpy.network.port import ShuffleEnvironment
+from flinkpy.metrics.readings import ProcessReading
+from flinkpy.network.port import ShuffleEnvironment, ShuffleStatistics
 from flinkpy.network.wire.transport import Transport
 from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
@@ -43,6 +44,7 @@ class SlotTaskRunner:
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
+        self._segment_size = config.segment_size
         self._files = machine.make_file_thread(str(resource_id))
         self._backups: dict[JobId, LocalBackup | None] = {}  # of jobs that have, or had, tasks here
         self._tasks: dict[ExecutionAttemptId, Task] = {}
@@ -167,6 +169,28 @@ class SlotTaskRunner:
 
         self._loop.call_soon_threadsafe(carry_out)
 
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        thread, task = self._loop.thread_id, self._loop.stepping
+        return thread, task.attempt_id if isinstance(task, Task) else None
+
+    def reading(self) -> ProcessReading:
+        tasks = list(self._tasks.values())
+        values = {**_network_values(self._shuffle.statistics(), self._segment_size), "numRunningTasks": len(tasks)}
+        return ProcessReading(values, tuple(task.measures.read() for task in tasks if task.measures is not None))
+
+    def read_functions(self, then: Callable[[], object]) -> None:
+        for task in list(self._tasks.values()):
+            if task.measures is not None:
+                task.measures.send_mail()
+
+        def carry_out() -> None:
+            for task in self._tasks.values():
+                if task.measures is not None:
+                    task.measures.read_in_task()
+            then()
+
+        self._loop.call_soon_threadsafe(carry_out)
+
     def statistics(self) -> RunnerStatistics:
         shuffle = self._shuffle.statistics()
         return RunnerStatistics(len(self._tasks), shuffle.partitions, shuffle.gates, shuffle.segments_in_use)
@@ -193,6 +217,15 @@ class SlotTaskRunner:
 
     def __repr__(self) -> str:
         return f"<SlotTaskRunner: {len(self._tasks)} tasks, {self._loop!r}>"
+
+
+def _network_values(network: ShuffleStatistics, segment_size: int) -> dict[str, float]:
+    segments = {"Total": network.segments_total, "Available": network.segments_total - network.segments_in_use, "Used": network.segments_in_use}
+    return {
+        **{f"Status.Shuffle.Netty.{what}MemorySegments": count for what, count in segments.items()},
+        **{f"Status.Shuffle.Netty.{what}Memory": count * segment_size for what, count in segments.items()},
+        "Status.Network.bytesSent": network.bytes_sent, "Status.Network.bytesReceived": network.bytes_received,
+    }
 
 
 def _shuffle_service(config: NetworkConfig, secret: bytes, resource_id: ResourceId, transport: Transport) -> ShuffleEnvironment:

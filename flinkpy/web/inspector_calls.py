@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import TypeVar
 
 from flinkpy.actors.gateways import ResourceManagerGateway
@@ -13,7 +13,7 @@ from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import FlinkpyError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ResourceId
-from flinkpy.web.shared_answers import SharedAnswers
+from flinkpy.web.shared_answers import SharedAnswers, answer_of
 
 T = TypeVar("T")
 
@@ -39,20 +39,22 @@ class InspectorCalls:
 
     async def ask(self, address: str, question: str, call: Callable[[ProcessInspectorGateway], Future[T]]) -> T:
         """Asks the inspector at that address."""
-        answer = self._answers.get((address, question), lambda: self._gateway(address).compose(call))
-        try:
-            return await asyncio.wait_for(answer, PATIENCE_S)
-        except asyncio.TimeoutError:
-            raise RpcTimeoutError(f"{address}: no answer within {PATIENCE_S:g} s") from None
+        return await _in_time(address, self._answers.get((address, question), lambda: self._gateway(address).compose(call)))
 
-    async def ask_all(self, question: str, call: Callable[[ProcessInspectorGateway], Future[T]]) -> dict[ResourceId, T]:
-        """Asks all TaskExecutors at once; those that do not answer are left out."""
-        asked = [each for each in await self.task_executors() if each.process.inspector]
+    async def ask_all(
+        self, question: str, call: Callable[[ProcessInspectorGateway], Future[T]], only: Container[ResourceId] | None = None,
+    ) -> dict[ResourceId, T]:
+        """Asks all TaskExecutors, or ``only`` these, at once; those that do not answer are left out."""
+        asked = [each for each in await self.task_executors() if each.process.inspector and (only is None or each.resource_id in only)]
         answers = await asyncio.gather(*[self.ask(each.process.inspector, question, call) for each in asked], return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, FlinkpyError):
                 raise answer
         return {each.resource_id: answer for each, answer in zip(asked, answers) if not isinstance(answer, BaseException)}
+
+    async def read_log(self, address: str, name: str, offset: int, size: int) -> bytes:
+        """A piece of a log, which is not kept for others: they would hold up to 200 MB."""
+        return await _in_time(address, answer_of(self._gateway(address).compose(lambda inspector: inspector.read_log(name, offset, size))))
 
     def _gateway(self, address: str) -> Future[ProcessInspectorGateway]:
         known = self._gateways.pop(address, None)
@@ -62,3 +64,10 @@ class InspectorCalls:
         if len(self._gateways) > MOST_GATEWAYS:
             del self._gateways[next(iter(self._gateways))]
         return known
+
+
+async def _in_time(address: str, answer: Awaitable[T]) -> T:
+    try:
+        return await asyncio.wait_for(answer, PATIENCE_S)
+    except asyncio.TimeoutError:
+        raise RpcTimeoutError(f"{address}: no answer within {PATIENCE_S:g} s") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.actors.task_executor_info import TaskExecutorInfo
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import JobId
@@ -56,6 +56,16 @@ async def vertex_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo]:
         if vertex.vertex_id == vertex_id:
             return job, vertex
     raise not_found(f"job {job.job_id} has no vertex {vertex_id}")
+
+
+async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, SubtaskInfo]:
+    """The job, and the subtask that the path names."""
+    job, vertex = await vertex_of(request)
+    index = request.path_params["subtaskindex"]
+    for subtask in vertex.subtasks:
+        if subtask.index == index:
+            return job, subtask
+    raise not_found(f"vertex {vertex.vertex_id} has no subtask {index}: they are counted from 0")
 
 
 async def body_of(request: Request) -> dict[str, Any]:

@@ -7,50 +7,62 @@ import errno
 import secrets
 import socket
 import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
+from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
-from flinkpy.web.routes import ROUTES
-from flinkpy.web.routes.page_routes import is_page
+from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.routes import ROUTES, page_routes
+from flinkpy.web.tls import server_context
 
 PORT = 8081
 START_S = STOP_S = 5.0
-MOST_CONNECTIONS = 1000
+MOST_CONNECTIONS = 200
 IDLE_S = 30  # how long a connection may stay open without a request
 
 
 class RestServer:
-    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one.
+    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one. The page is there
+    beside the ``routes``.
 
-    Raises ConfigurationError if the address or the port cannot be had.
+    Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be used.
     """
 
-    def __init__(self, config: RestConfig, clock: Clock) -> None:
+    def __init__(self, config: RestConfig, clock: Clock, metrics: MetricsConfig | None = None, routes: Sequence[BaseRoute] = ROUTES) -> None:
+        self._metrics = metrics or MetricsConfig()
         self.token = (config.token or secrets.token_urlsafe(16)) if config.needs_token else None
+        self._tls = None if config.tls is None else server_context(config.tls)
         self._socket = _bound(config)
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
-        self._app = Starlette(routes=ROUTES, exception_handlers=HANDLERS)
-        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), is_page)
-        self._server = uvicorn.Server(uvicorn.Config(
-            guarded, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=1, server_header=False))
+        self._app = Starlette(routes=[*routes, *page_routes.ROUTES], exception_handlers=HANDLERS)
+        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), page_routes.is_page)
+        serving = uvicorn.Config(
+            guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
+            limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
+        serving.load()
+        serving.ssl = self._tls
+        self._server = uvicorn.Server(serving)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="rest", daemon=True)
 
     @property
     def url(self) -> str:
         host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def told(self) -> str:
@@ -59,10 +71,16 @@ class RestServer:
             return self.url
         return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None) -> None:
-        """Without ``inspectors`` no process can be looked into."""
-        self._app.state.calls = DispatcherCalls(dispatcher, self._clock)
-        self._app.state.inspectors = inspectors
+    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
+        calls, interval_s = DispatcherCalls(dispatcher, self._clock), self._metrics.fetch_interval.total_seconds()
+        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname())
+        self.begin(calls=calls, inspectors=inspectors, options=options or {}, metrics=metrics, reporters=self._metrics.reporters)
+
+    def begin(self, **state: object) -> None:
+        """Answers from now on. ``state`` is what handlers ask, by name."""
+        for name, value in state.items():
+            setattr(self._app.state, name, value)
         self._thread.start()
 
     def stop(self) -> None:

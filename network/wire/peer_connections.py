@@ -41,11 +41,11 @@ class PeerConnections:
 
     @property
     def bytes_sent(self) -> int:
-        return self._closed_sent + sum(connection.bytes_sent for connection in self._connections)
+        return self._closed_sent + sum(connection.bytes_sent for connection in list(self._connections))
 
     @property
     def bytes_received(self) -> int:
-        return self._closed_received + sum(connection.bytes_received for connection in self._connections)
+        return self._closed_received + sum(connection.bytes_received for connection in list(self._connections))
 
     def connection_to(self, location: TaskManagerLocation) -> Connection:
         """The connection with that TaskExecutor, whichever side opened it. There are two only if both sides open one

@@ -17,6 +17,7 @@ from flinkpy.network.flow.batch_pieces import cut
 from flinkpy.network.flow.credits import ReceiverCredits, SenderCredits
 from flinkpy.network.gate import InputChannel, SingleInputGate
 from flinkpy.network.partition import ReadableSubpartition
+from flinkpy.network.port import Traffic
 from flinkpy.network.wire.frames import HEADER_SIZE, LAST_ELEMENT_KIND, Frame, FrameKind, control_frame, encode_header
 from flinkpy.network.wire.payloads import ElementDecoder, ElementEncoder, Encoded
 
@@ -220,7 +221,11 @@ class RemoteInputChannel(InputChannel):
         self._wire: Wire | None = None
         self._id = 0
         self._expected = 0
+        self._bytes = self._batches = 0  # that have come
         self._ended = self.released = False
+
+    def traffic(self) -> Traffic:
+        return Traffic(0, 0, self._bytes, self._batches, len(self.queue))
 
     def request_subpartition(self, wire: Wire, channel_id: int) -> None:
         """Called when the connection is open: requests the subpartition, and grants the first credits."""
@@ -240,7 +245,9 @@ class RemoteInputChannel(InputChannel):
         if frame.sequence != self._expected:
             raise NetworkProtocolError(f"frame {frame.sequence} came where {self._expected} was expected: one is lost or doubled")
         self._expected += 1
+        self._bytes += HEADER_SIZE + len(frame.payload)
         if frame.segments:
+            self._batches += 1
             self._credits.frame_arrived(self.index, frame.segments, frame.backlog)
         try:
             element = self._decoder.decode(frame)

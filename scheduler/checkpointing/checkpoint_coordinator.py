@@ -28,6 +28,7 @@ from flinkpy.graph.checkpoints import CompletedCheckpoint, shared_files
 from flinkpy.scheduler.checkpointing.checkpoint_numbers import first_number
 from flinkpy.scheduler.checkpointing.checkpoint_plan import checkpoint_plan, may_checkpoint
 from flinkpy.scheduler.checkpointing.checkpoint_schedule import CheckpointSchedule
+from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
 from flinkpy.scheduler.checkpointing.requested_snapshots import RequestedSnapshots
@@ -60,7 +61,7 @@ _C = CheckpointState
 
 class CheckpointCoordinator:
     """Owns the checkpoints under way (``pending``, by id), and those that were ``requested``. Those in ``lingering`` were aborted while they were
-    stored, and may still be there. ``fail_job(error)`` is told when too many have failed."""
+    stored, and may still be there. ``fail_job(error)`` is told when too many have failed, ``statistics`` of all that happens."""
 
     TIMEOUT = "checkpoint-timeout"  # a timer
     EARLY_S = 0.001  # that a timer may fire before its time
@@ -70,10 +71,10 @@ class CheckpointCoordinator:
 
     def __init__(
         self, settings: CheckpointSettings, graph: ExecutionGraph, job: JobLifecycle, completed: CompletedCheckpointStore,
-        fail_job: Callable[[BaseException], None], commands: list[Command], generation: int = 0,
+        fail_job: Callable[[BaseException], None], commands: list[Command], statistics: CheckpointStatsTracker, generation: int = 0,
     ) -> None:
         self._settings, self._graph, self._job, self.completed = settings, graph, job, completed
-        self._fail_job, self._commands = fail_job, commands
+        self._fail_job, self._commands, self._statistics = fail_job, commands, statistics
         self._sources = tuple(operator_id for vertex in graph.job_graph.vertices for operator_id, _ in vertex.sources)
         self.pending: dict[int, PendingCheckpoint] = {}
         self._aborted: dict[int, PendingCheckpoint] = {}
@@ -83,7 +84,6 @@ class CheckpointCoordinator:
         self._schedule = CheckpointSchedule(settings, commands)
         self.requested = RequestedSnapshots(graph.job_graph, settings.interval_s is not None, settings.timeout_s, commands)
         self._must_align = False
-        self._zero_ms = 0.0  # the time of day when ``now`` was 0
         self._now = 0.0
         self._summary = CheckpointSummary()
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -98,7 +98,7 @@ class CheckpointCoordinator:
 
     def start(self, time_ms: int, now: float) -> None:
         """The job begins, at this time of day. A job with blocking results takes no checkpoints: what was finished is not lost with a failure."""
-        self._zero_ms = time_ms - now * 1000
+        self._statistics.start(time_ms, now)
         if not any(result.is_blocking for result in self._graph.results):
             self._schedule.wait_interval()
 
@@ -158,7 +158,7 @@ class CheckpointCoordinator:
     # -- the way of a checkpoint ---------------------------------------------------------------------------------------------
 
     def _trigger(self, options: CheckpointOptions = ALIGNED_CHECKPOINT, *, is_requested: bool = False) -> None:
-        plan, checkpoint_id, timestamp_ms = checkpoint_plan(self._graph), self._next_id, round(self._zero_ms + self._now * 1000)
+        plan, checkpoint_id, timestamp_ms = checkpoint_plan(self._graph), self._next_id, self._statistics.time_ms(self._now)
         self._next_id += 1
         self._leaves_files = self._leaves_files or not options.snapshot_type.is_savepoint
         if not self.pending:
@@ -166,8 +166,9 @@ class CheckpointCoordinator:
         if not options.snapshot_type.is_savepoint:
             timeout_ms = None if self._must_align else self._settings.alignment_timeout_ms
             options = replace(options, builds_on=self.completed.base_id, alignment_timeout_ms=timeout_ms)
-        self.pending[checkpoint_id] = PendingCheckpoint(
+        self.pending[checkpoint_id] = pending = PendingCheckpoint(
             checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph, options, is_requested=is_requested)
+        self._statistics.triggered(pending)
         if options.builds_on is not None:
             self.completed.shared.build_on(checkpoint_id, options.builds_on)
         self._commands.append(TriggerCheckpoint(checkpoint_id, timestamp_ms, plan.trigger, self._sources, options))
@@ -180,11 +181,13 @@ class CheckpointCoordinator:
         pending = self.pending.get(event.checkpoint_id) or self._aborted.get(event.checkpoint_id)
         if pending is not None and pending.acknowledge(event.attempt_id, event.snapshot):
             self.completed.shared.use(event.checkpoint_id, shared_files(event.snapshot.handles()))
+            self._statistics.acknowledged(event.checkpoint_id, event.attempt_id, event.snapshot, event.metrics, self._now)
             self._go_on(pending)
 
     def _coordinators_saved(self, event: CoordinatorSnapshot) -> None:
         pending = self.pending.get(event.checkpoint_id) or self._aborted.get(event.checkpoint_id)
         if pending is not None and pending.acknowledge_coordinators(event.states):
+            self._statistics.coordinators_saved(event.checkpoint_id, event.states)
             self._go_on(pending)
 
     def _go_on(self, pending: PendingCheckpoint) -> None:
@@ -207,6 +210,7 @@ class CheckpointCoordinator:
     def _complete(self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint) -> None:
         pending.move(_C.COMPLETED)
         del self.pending[pending.checkpoint_id]
+        self._statistics.completed(checkpoint, self._now)
         if pending.is_requested:
             self.requested.succeed(checkpoint)
         if pending.options.snapshot_type.stops_job:
@@ -281,6 +285,7 @@ class CheckpointCoordinator:
             self.lingering.add(pending.checkpoint_id)
         pending.move(_C.ABORTED, why)
         del self.pending[pending.checkpoint_id]
+        self._statistics.failed(pending.checkpoint_id, why, self._now)
         self._aborted[pending.checkpoint_id] = pending
         if len(self._aborted) > self.ABORTED_KEPT:
             del self._aborted[next(iter(self._aborted))]

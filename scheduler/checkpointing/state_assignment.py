@@ -19,6 +19,7 @@ from flinkpy.graph.checkpoints import (
     TaskRestore,
 )
 from flinkpy.graph.job_graph import JobEdge, JobGraph, JobVertex
+from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointStatsTracker
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.subtask_restores import SubtaskRestores
 from flinkpy.scheduler.execution_graph import ExecutionGraph
@@ -30,8 +31,8 @@ class StateAssignment:
     """No checkpoint completes between a restart and the deployment that follows, because none is triggered before all subtasks run. So
     whoever asks in between gets the same one."""
 
-    def __init__(self, graph: ExecutionGraph, completed: CompletedCheckpointStore) -> None:
-        self._graph, self._completed = graph, completed
+    def __init__(self, graph: ExecutionGraph, completed: CompletedCheckpointStore, statistics: CheckpointStatsTracker) -> None:
+        self._graph, self._completed, self._statistics = graph, completed, statistics
         self._checkpoint_id: int | None = None  # whose parts these are:
         self._parts: dict[JobVertexId, SubtaskRestores] = {}
 
@@ -66,6 +67,7 @@ class StateAssignment:
         checkpoint = self._completed.latest
         if checkpoint is None:
             return ResetCoordinators(attempts)
+        self._statistics.restored(checkpoint, self._graph.now)
         states: dict[OperatorId, StateHandle] = {}
         for job_vertex in dict.fromkeys(vertex.job_vertex for vertex in vertices):
             if all(vertex in vertices for vertex in job_vertex.vertices):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from datetime import date
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -19,8 +20,9 @@ from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.expression import Expression
 from flinkpy.columns.expressions import col
 from flinkpy.core.elements import MAX_TIMESTAMP, ColumnBatch, Watermark
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import ProgramError, UserCodeError
 from flinkpy.operators.batch.batch_forms import batch_form
+from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.windowing.slicing import Slicing
 from tests.windowing.slice_harness import Alone, aggregate_windows
@@ -71,6 +73,30 @@ def same(found: Any, expected: Any) -> bool:
 def batches_of(values: list[Any], kind: Any, size: int, keys: list[int] | None = None) -> list[ColumnBatch]:
     data = pa.RecordBatch.from_pydict({"k": pa.array(keys or [1] * len(values), pa.int64()), "v": pa.array(values, kind)})
     return [ColumnBatch(part := data.slice(at, size), np.full(part.num_rows, 7)) for at in range(0, len(values), size)]
+
+
+NUMBERS = st.sampled_from([0, 1, -1, 7, 2**62, -(2**62)])
+REALS = st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf, -math.inf, 0.1, 1e300])
+
+
+@settings(max_examples=300)
+@given(st.data(), st.sampled_from(["sum", "min", "max", "avg"]), st.sampled_from([NUMBERS, REALS]))
+def test_values_are_added_to_accumulators_as_if_these_came_first(data: Any, kind: str, numbers: Any) -> None:
+    column = ColumnAggregate(kind, pa.int64() if numbers is NUMBERS else pa.float64())
+    groups = data.draw(st.integers(1, 3))
+    before = np.array(data.draw(st.lists(numbers, min_size=groups, max_size=groups)), column.dtype)
+    values = np.array(data.draw(st.lists(numbers, min_size=1, max_size=8)), column.dtype)
+    codes = np.array(data.draw(st.lists(st.integers(0, groups - 1), min_size=len(values), max_size=len(values))))
+
+    def outcome(compute: Any) -> Any:
+        try:
+            found = compute()
+        except OverflowError as error:
+            return str(error)
+        return found.dtype, repr(found.tolist())
+
+    joint = np.concatenate((before, values)), np.concatenate((np.arange(groups), codes))
+    assert outcome(lambda: column.added_to(before.copy(), values, codes)) == outcome(lambda: column.grouped(*joint, groups))
 
 
 def column_of(values: list[Any], kind: str) -> Any:
@@ -136,6 +162,44 @@ def test_of_a_window_or_a_batch_it_is_that_of_all_records(kind: str, values: lis
     assert all(same(each, wanted(kind, values)) for each in found), (found, wanted(kind, values))
 
 
+LARGE = st.lists(st.none() | st.sampled_from([2**63 - 1, -(2**63), 2**62, -(2**62), 7, -7]), min_size=1, max_size=6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=LARGE, size=st.sampled_from([1, 2, 6]), form=st.sampled_from(["batch", "windows", "windows that overlap", "in two phases"]))
+@example([2**63 - 1, 2**63 - 1, -(2**63), -7], 2, "in two phases")
+@example([2**63 - 1, 7], 1, "batch")
+def test_a_sum_is_refused_if_it_leaves_64_bits_and_not_if_only_a_part_of_it_does(values: list[int | None], size: int, form: str) -> None:
+    calls = aggregate_calls([V.sum.alias("result"), V.avg.alias("mean")], "test")
+    batches = batches_of(values, pa.int64(), size)
+    if form == "in two phases":
+        phases = AggregatesOfAllOperator(calls, None, pa.schema([("k", pa.int64()), ("v", pa.int64())])).in_two_phases()
+        assert phases is not None
+        operator, batches = batch_form(phases.merging), [phases.local.process_columns(batch) for batch in batches]
+    elif form == "batch":
+        operator = batch_form(KeyedAggregatesOperator(["k"], calls))
+    else:
+        operator = aggregate_windows(("k",), Slicing(10, 5 if "overlap" in form else 10, 0), True, calls)
+    subtask = Alone(operator)
+
+    def run() -> list[Any]:
+        for batch in batches:
+            subtask.push(batch)
+        subtask.push(Watermark(MAX_TIMESTAMP))
+        if "windows" not in form:
+            operator.finish()
+            while operator.has_rest:
+                operator.emit_rest()
+        return [record[-1 - 2 * ("windows" in form) - 1] for record, _ in subtask.results]
+
+    present = [value for value in values if value is not None]
+    if -(2**63) <= sum(present) < 2**63:
+        assert set(run()) == {sum(present) if present else None}
+    else:
+        with pytest.raises(UserCodeError, match="a sum leaves 64 bits"):
+            run()
+
+
 @every
 @settings(max_examples=60, deadline=None)
 @given(values=WHOLE | FLOATS | TEXTS, codes=st.lists(st.integers(0, 2), min_size=12, max_size=12), at=st.integers(0, 12))
@@ -163,6 +227,10 @@ def test_groups_and_parts_of_them_make_the_same(kind: str, values: list[Any], co
 @pytest.mark.parametrize(("column", "different"), [
     (pa.array([0, 0, None, 5], pa.timestamp("ns", "Europe/Oslo")), 2), (pa.array([0.0, -0.0, math.nan, -math.nan]), 2),
     (pa.array([b"a", b"a", b"b"]), 2), (pa.array([True, None, False]), 2), (pa.array(["x", "x"]).dictionary_encode(), 1),
+    (pa.array([{"a": 1, "x": math.nan}, {"a": 1, "x": -math.nan}, {"a": 1, "x": None}, None], pa.struct([("a", pa.int8()), ("x", pa.float64())])), 2),
+    (pa.array([{"t": 0, "n": {"s": "x"}}, {"t": 0, "n": {"s": "x"}}, {"t": 0, "n": None}, {"t": None, "n": None}],
+              pa.struct([("t", pa.timestamp("ns", "Europe/Oslo")), ("n", pa.struct([("s", pa.large_string())]))])), 3),
+    (pa.array([date(2024, 1, 1)] * 2).dictionary_encode(), 1), (pa.array([7, 8, 7]).dictionary_encode(), 2),
     (pa.array([2**63 + 1, 1, 1], pa.uint64()), 2), (pa.array([1, 2, 1], pa.date32()), 2), (pa.array([None, None]), 0)])
 def test_what_is_different(column: Any, different: int) -> None:
     of = ColumnAggregate("count_distinct", column.type)
@@ -170,6 +238,11 @@ def test_what_is_different(column: Any, different: int) -> None:
     sizes, groups = of.counted(counts, len(column), None, 1), of.grouped(values, None, 1)
     assert of.results(sizes, groups).to_pylist() == [different]
     assert of.results(sizes, of.accumulators_of(of.accumulators(sizes, groups))).to_pylist() == [different]
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("sum", 4), ("avg", 4 / 3), ("min", 1), ("max", 2), ("first_value", 2), ("median", 1.0)])
+def test_dictionaries_of_numbers_are_numbers(kind: str, expected: float) -> None:
+    assert whole(kind, pa.array([2, None, 1, 1]).dictionary_encode()) == expected
 
 
 def whole(kind: str, column: Any, **options: Any) -> Any:

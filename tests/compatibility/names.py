@@ -30,9 +30,10 @@ class Name:
             except ImportError:
                 continue
             for part in parts[length:]:
-                if not hasattr(chain[-1], part):
+                try:
+                    chain.append(getattr(chain[-1], part))
+                except (AttributeError, ImportError):
                     return ()
-                chain.append(getattr(chain[-1], part))
             return tuple(chain)
         return ()
 

@@ -9,6 +9,7 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +118,32 @@ def test_a_worker_without_the_program_finds_the_names_by_the_jobs_option(tmp_pat
               "assert read({'python.pyflink-imports': 'true'}, PYFLINK_IMPORTS)\ninstall()\nfrom pyflink.common import Row\nprint(Row(1))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout == "<Row(1)>\n"
+
+
+@pytest.mark.parametrize(("module", "name", "instead"), [
+    ("csv", "CsvSchema", r"env\.from_csv\("), ("csv", "CsvReaderFormat", r"env\.from_csv\("), ("csv", "CsvBulkWriters", "CsvFormat"),
+    ("avro", "AvroInputFormat", r"env\.from_avro\("), ("avro", "AvroBulkWriters", "AvroFormat"), ("orc", "OrcBulkWriters", "write Parquet"),
+    ("parquet", "AvroParquetReaders", r"env\.from_parquet\("), ("parquet", "ParquetColumnarRowInputFormat", r"BulkFormat\.parquet\(columns\)")])
+@pytest.mark.usefixtures("pyflink")
+def test_a_format_that_is_not_there_names_what_to_use_instead(module: str, name: str, instead: str) -> None:
+    with pytest.raises(ImportError, match=rf"flinkpy has no flinkpy\.datastream\.formats\.{module}\.{name}: .*{instead}"):
+        exec(f"from pyflink.datastream.formats.{module} import {name}")
+    with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
+        exec(f"from pyflink.datastream.formats.{module} import Nothing")
+
+
+def test_the_parquet_writer_of_pyflink_takes_a_declared_type(tmp_path: Path) -> None:
+    from flinkpy.common import Row, Types
+    from flinkpy.datastream import StreamExecutionEnvironment
+    from flinkpy.datastream.connectors.file_system import FileSink
+    from flinkpy.datastream.formats.parquet import ParquetBulkWriters
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    visits: Any = Types.ROW_NAMED(["city", "n"], [Types.STRING(), Types.INT()])
+    env.from_collection([("Oslo", 1)]).sink_to(FileSink.for_bulk_format(tmp_path, ParquetBulkWriters.for_row_type(visits)).build())
+    env.execute()
+    assert env.from_parquet(tmp_path).take() == [Row(city="Oslo", n=1)]
+    wrong: list[tuple[Any, ...]] = [(Types.INT(),), (Types.ROW([Types.INT()]), {"fs.s3a.path": "x"})]
+    for arguments in wrong:
+        with pytest.raises(ProgramError, match=r"ParquetBulkWriters\.for_row_type\(\)"):
+            ParquetBulkWriters.for_row_type(*arguments)

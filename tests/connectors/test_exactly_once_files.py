@@ -264,3 +264,29 @@ def test_without_checkpoints_and_in_batch_mode_files_are_seen_at_the_end(
     assert Folder(tmp_path, parquet=False).records() == [0, 1, 2, 3]
     assert not any(operator.waits_for_final_checkpoint for operator in world.operators)
     world.close()
+
+
+def test_names_of_files_and_folders_are_on_disk_before_a_checkpoint_is_complete_and_after_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    synced: list[tuple[str, tuple[str, ...]]] = []  # what, and the names that a folder had then
+    fsync = os.fsync
+
+    def spy(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.append((path, tuple(os.listdir(path)) if os.path.isdir(path) else ()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    top = os.path.realpath(tmp_path / "out")
+    world = SinkWorld(FileSink(top, buckets=BucketAssigner.by_value(lambda value: "a/b")), 1, WITH_CHECKPOINTS)
+    world.feed(3)
+    checkpoint = world.barrier()
+    hidden, folders = synced[0][0], dict(synced[1:])
+    assert os.path.basename(hidden).startswith(".part-")
+    assert folders[f"{top}/a/b"] == (os.path.basename(hidden),)
+    assert {f"{top}/a", top, os.path.dirname(top)} <= set(folders)
+    synced.clear()
+    world.complete(checkpoint)
+    assert dict(synced)[f"{top}/a/b"] == (os.path.basename(hidden)[1:].partition(".inprogress")[0],)
+    world.close()

@@ -456,3 +456,17 @@ def test_a_null_in_a_column_that_has_none_is_refused_when_files_are_read_and_wri
     records.sink_to(FileSink(tmp_path / "required", (ParquetFormat if kind == "parquet" else AvroFormat)(REQUIRED)))
     with pytest.raises(Exception, match=f"records do not fit the {kind.capitalize()} schema: column 'n' has a null"):
         env.execute()
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2"])
+def test_a_damaged_avro_file_is_named(tmp_path: Path, codec: Any) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    table = pa.table({"n": list(range(5000)), "s": [f"some text {n}" for n in range(5000)]})
+    env.from_arrow(table).sink_to(FileSink(tmp_path, AvroFormat(codec=codec)))
+    env.execute()
+    path = next(tmp_path.glob("*.avro"))
+    data = bytearray(path.read_bytes())
+    data[1000:3000] = b"\xff" * 2000
+    path.write_bytes(data)
+    with pytest.raises(ProgramError, match=r"cannot read .*\.avro as Avro: "):
+        read_all(AvroSource(tmp_path))

@@ -30,6 +30,7 @@ from flinkpy.core.elements import ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.operators.sinks.sink_port import Sink
+from flinkpy.table.expressions import col
 from tests.connectors.harness import ManualTimers, operator_context, read_all
 
 NOTHING: Any = "neither an encoder nor a policy"
@@ -269,3 +270,53 @@ def test_compressed_files_of_text_come_back(tmp_path: Path, kind: Any, compressi
     assert list(map(repr, read(tmp_path, schema=PARTITIONED.schema).to_arrow().sort_by("n").to_pylist())) == list(map(repr, PARTITIONED.to_pylist()))
     with pytest.raises(ProgramError, match="compression is one of gzip"):
         kind(compression="zip")
+
+
+# -- what is known while the program is built ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["columns", "declared rows"])
+def test_a_misspelt_column_of_partitions_is_refused_at_the_line_of_the_program(tmp_path: Path, kind: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream: Any = env.from_arrow(PARTITIONED)
+    if kind == "declared rows":
+        stream = stream.map(lambda row: (row.city, row.n), output_type=Types.ROW_NAMED(["city", "n"], [Types.STRING(), Types.LONG()]))
+    with pytest.raises(ProgramError, match=r"test_part_files\.py:\d+: there is no column 'cite' to partition by; there are city, "):
+        stream.sink_to(PlainSink(tmp_path, "parquet", partition_by=["cite"]))
+    with pytest.raises(ProgramError, match=r"test_part_files\.py:\d+: there is no column 'cite' to partition by"):
+        stream.write_csv(tmp_path, partition_by=["cite"])
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+@pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
+def test_a_schema_may_have_the_columns_of_partitions(tmp_path: Path, form: str, as_rows: bool) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream: Any = env.from_arrow(pa.table({"n": [1, 2], "city": ["Oslo", "Rome"]}))
+    stream = stream.map(lambda row: row) if as_rows else stream
+    types = pa.schema([("n", pa.int32()), ("city", pa.string())])
+    if form == "csv":
+        stream.write_csv(tmp_path, columns=["n", "city"], partition_by=["city"])
+    else:
+        getattr(stream, f"write_{form}")(tmp_path, schema=types, partition_by=["city"])
+    env.execute()
+    read = {"parquet": env.from_parquet, "avro": env.from_avro, "csv": env.from_csv}[form](tmp_path)  # type: ignore[operator]
+    assert sorted(map(tuple, read.take())) == [(1, "Oslo"), (2, "Rome")]
+
+
+def test_a_tilde_is_the_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_arrow(PARTITIONED.select(["city", "n"])).write_parquet("~/out", partition_by=["city"])
+    env.execute()
+    assert (tmp_path / "out").is_dir()
+    assert sorted(row.n for row in env.from_parquet("~/out").take()) == sorted(row.n for row in env.from_parquet(["~/out/city=*"]).take())
+    assert env.from_parquet(Path("~/out")).filter(col("city") == "007").select("n").take() == [Row(n=6)]
+
+
+def test_files_are_read_and_written_under_the_names_that_are_guessed(tmp_path: Path) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["one", "two"]).write_text(tmp_path / "text", compression="gzip")
+    env.from_collection([{"n": 1}]).write_json_lines(tmp_path / "json")
+    env.execute()
+    assert sorted(env.read_text(str(tmp_path / "text")).take()) == ["one", "two"]
+    assert env.read_json_lines(tmp_path / "json").take() == [Row(n=1)]

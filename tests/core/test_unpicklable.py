@@ -126,7 +126,7 @@ CASES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("in its own words", lambda p: p.uses_what_refuses,
      r"uses refuses \(typed_by_the_user\.Refuses\), which cannot be pickled \(I stay where I am\)\. Make it"),
     ("among others", lambda p: [len, {"f": p.guarded}], rf"its function guarded \(.*:7\) uses lock {LOCK}"),
-    ("no function at all", lambda p: [1, p.lock], r"it holds a _thread\.lock, which cannot be pickled\."),
+    ("no function at all", lambda p: [1, p.lock], r"it holds a _thread\.lock, which cannot be pickled\. Values go from worker to"),
 ]
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flinkpy.common import JobStatus, OutputTag, Row, Types
+from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.core.errors import JobExecutionError, UserCodeError
 from flinkpy.datastream import (
     CoMapFunction,
@@ -228,3 +229,13 @@ def test_a_program_may_have_hundreds_of_steps(env: StreamExecutionEnvironment) -
     for _ in range(400):
         stream = stream.map(lambda value: value + 1)
     assert results(stream) == [401, 402, 403]
+
+
+def test_a_job_that_has_ended_tells_how_many_records_its_subtasks_have_read_and_written(env: StreamExecutionEnvironment) -> None:
+    env.set_parallelism(1)
+    env.from_collection([1, 2, 3]).map(lambda value: value).set_parallelism(2).sink_to(DiscardingSink())
+    client = env.execute_async()
+    client.get_job_execution_result().result()
+    found = client.get_metrics().result()
+    assert sum(value for name, value in found.items() if name.startswith("Map.") and name.endswith("numRecordsIn")) == 3
+    assert not any(name.endswith("PerSecond") for name in found)

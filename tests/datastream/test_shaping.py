@@ -31,7 +31,7 @@ from flinkpy.operators.columnar.column_operators import SelectColumnsOperator, c
 from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
 from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
 from flinkpy.operators.limiting import LimitOperator
-from flinkpy.table.expressions import col, lit
+from flinkpy.table.expressions import col, concat, lit
 from flinkpy.windowing.slices.operator import SliceOperator
 from tests.operators.harness import ManualTimers
 from tests.table.harness import run
@@ -352,6 +352,8 @@ def test_files_are_written_and_read_by_guessed_names(tmp_path: Path) -> None:
     (lambda s: s.distinct("dya"), "did you mean 'day'"),
     (lambda s: unknown(s).distinct(), "needs to know them"), (lambda s: s.aggregate(), "takes aggregates"),
     (lambda s: s.aggregate(col("amount").alias("x")), "takes aggregates"),
+    (lambda s: s.key_by("shop").aggregate(lit(1).alias("x")), "takes aggregates"),
+    (lambda s: s.key_by("shop").aggregate(concat(col("shop"), "x")), "has no name"),
     (lambda s: s.aggregate((col("amount").sum + col("day")).alias("x")), "is no key"),
     (lambda s: s.aggregate(col("amount").sum + 1), "has no name"),
     (lambda s: s.union(s.drop("day"), by_name=True), "shop, amount, day and shop, amount"),

@@ -52,7 +52,7 @@ class RegistryServer(ThreadingHTTPServer):
             return 200, {"id": self.number_of(subject, body)}
         if subject not in self.subjects:
             return 404, {"error_code": 40401, "message": "Subject not found"}
-        number = self.subjects[subject][-1]
+        number = self.subjects[subject][int(parts[3]) - 1 if parts[3:] and parts[3].isdigit() else -1]
         return 200, {"subject": subject, "id": number, "version": len(self.subjects[subject]), **self.schemas[number - 1]}
 
 

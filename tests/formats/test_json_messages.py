@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flinkpy.columns.values.conversion import batch_of_rows
 from flinkpy.common import Row, Types
 from flinkpy.core.errors import ProgramError
+from flinkpy.datastream.formats.csv import CsvColumnarEncoder, CsvRowSerializationSchema
 from flinkpy.datastream.formats.json import (
     JsonColumnarDecoder,
     JsonColumnarEncoder,
@@ -359,3 +360,30 @@ def test_a_null_in_a_column_that_has_none_makes_its_message_malformed(message: b
     batch, malformed = decoder.decode_well_formed([b'{"n": 1}', message, b'{"n": 3}'])
     assert batch.to_pylist() == [{"a": None, "n": 1}, {"a": None, "n": 3}]
     assert [(each.index, each.why) for each in malformed] == [(1, "column 'n' has a null, and its field in the schema has nullable=False")]
+
+
+MOMENTS = st.datetimes(min_value=datetime.datetime(1, 1, 2), max_value=datetime.datetime(9999, 12, 30))
+
+
+@settings(deadline=None)
+@given(moment=MOMENTS, day=st.dates(), clock=st.times(), digits=st.sampled_from([0, 3, 6]))
+@example(moment=datetime.datetime(2024, 5, 1, 12), day=datetime.date(2024, 5, 1), clock=datetime.time(12), digits=6)
+def test_columns_and_rows_write_the_same_texts_of_times(moment: datetime.datetime, day: datetime.date, clock: datetime.time, digits: int) -> None:
+    def cut(value: Any) -> Any:
+        return value.replace(microsecond=value.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits))
+
+    moment, clock = cut(moment), cut(clock)
+    unit = {0: "s", 3: "ms", 6: "us"}[digits]
+    values = (moment.replace(tzinfo=datetime.timezone.utc), moment, day, clock)
+    types = Types.ROW_NAMED(["a", "b", "c", "d"], [Types.INSTANT(), Types.SQL_TIMESTAMP(), Types.SQL_DATE(), Types.SQL_TIME()])
+    kinds = [pa.timestamp(unit, "UTC"), pa.timestamp(unit), pa.date32(), pa.time64("us") if digits == 6 else pa.time32(unit)]
+    batch = pa.RecordBatch.from_arrays([pa.array([value], kind) for value, kind in zip(values, kinds)], names=["a", "b", "c", "d"])
+    assert JsonColumnarEncoder().encode(batch) == [JsonRowSerializationSchema.builder().with_type_info(types).build().serialize(values)]
+    assert CsvColumnarEncoder().encode(batch) == [CsvRowSerializationSchema.Builder(types).build().serialize(values)]
+
+
+@pytest.mark.parametrize("text", [b'{"x": -0}', b'{"x": -0, "y": "-0"}', b'{"x": -0.0}', b'{"x": 0}', b'{"x": -0e1}', b'{"y": "2024-05-01"}'])
+def test_minus_zero_is_the_same_float_in_rows_and_columns(text: bytes) -> None:
+    types = Types.ROW_NAMED(["x", "y"], [Types.DOUBLE(), Types.STRING()])
+    row = JsonRowDeserializationSchema.builder().type_info(types).build().deserialize(text)
+    assert list(map(repr, JsonColumnarDecoder(types).decode([text]).to_pylist())) == [repr(row.as_dict())]

@@ -38,6 +38,7 @@ from flinkpy.datastream.formats.schema_registry import (
     SchemaRegistry,
     SchemaRegistryError,
 )
+from flinkpy.formats.avro.avro_references import self_contained
 from flinkpy.formats.port import MalformedMessageError, RegisteredSchema
 from tests.formats.messages_of_all_kinds import kinds
 from tests.formats.registry_server import RegistryServer, registry_server
@@ -234,3 +235,22 @@ def test_wrong_arguments_are_refused_with_what_to_give(registry: SchemaRegistry)
     ]:
         with pytest.raises(ProgramError, match=text):
             call()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("named", ["full", "in its namespace"])
+def test_schemas_that_a_schema_refers_to_are_asked_for(server: RegistryServer, registry: SchemaRegistry, named: str) -> None:
+    place = json.dumps({"type": "record", "name": "place", "namespace": "geo", "fields": [{"name": "land", "type": "geo.land"}]})
+    land = json.dumps({"type": "enum", "name": "land", "namespace": "geo", "symbols": ["no", "de"]})
+    kind = "geo.place" if named == "full" else "place"
+    visit = {"type": "record", "name": "visit", "namespace": "" if named == "full" else "geo", "fields": [
+        {"name": "at", "type": kind}, {"name": "before", "type": ["null", {"type": "array", "items": kind}]}]}
+    server.number_of("lands", {"schema": land})
+    server.number_of("places", {"schema": place, "references": [{"name": "geo.land", "subject": "lands", "version": 1}]})
+    server.number_of("places", {"schema": '{"type": "string"}'})
+    number = server.number_of("visits-value", {"schema": json.dumps(visit), "references": [{"name": "geo.place", "subject": "places", "version": 1}]})
+    whole = self_contained(registry.schema(number))
+    message = b"\0" + number.to_bytes(4, "big") + AvroRowSerializationSchema(avro_schema_string=whole).serialize(Row(Row("no"), [Row("de")]))
+    wanted = Row(at=Row(land="no"), before=[Row(land="de")])
+    assert RegistryDeserializationSchema(registry, AvroRowDeserializationSchema(avro_schema_string=whole)).deserialize(message) == wanted
+    assert rows(RegistryColumnarDecoder(registry, AvroColumnarDecoder(whole)), [message]) == [wanted]
+    assert server.requests == [f"GET /schemas/ids/{number}", "GET /subjects/places/versions/1", "GET /subjects/lands/versions/1"]

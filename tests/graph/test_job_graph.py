@@ -16,7 +16,7 @@ from flinkpy.graph.job_graph_generator import LONGEST_CHAIN
 from flinkpy.graph.partitioning import REBALANCE
 from flinkpy.graph.plan import draw_plan, plan_json
 from flinkpy.graph.transformations import Transformation
-from tests.graph.programs import HASH, Joins, Program, chain_of, inner_edges, job_edges, vertices
+from tests.graph.programs import HASH, Joins, Maps, Program, chain_of, inner_edges, job_edges, vertices
 
 
 def test_a_word_count_becomes_two_vertices() -> None:
@@ -106,6 +106,27 @@ def test_in_batch_mode_all_that_crosses_the_network_blocks() -> None:
     graph = program.job_graph(runtime_mode=RuntimeMode.BATCH)
     assert vertices(graph) == ["Source: in -> Map x1", "Sum x1"]
     assert [data_set.partition_type.is_blocking for vertex in graph.vertices for data_set in vertex.outputs] == [True]
+
+
+class TakesAsTheyCome(Maps):
+    """Stands for an operator that keeps no records in BATCH."""
+
+    chains_by_key = True
+
+
+@pytest.mark.parametrize(("parallelism", "operator", "mode", "is_chained"), [
+    (1, TakesAsTheyCome(), RuntimeMode.BATCH, True),
+    (2, TakesAsTheyCome(), RuntimeMode.BATCH, False),
+    (1, Maps(), RuntimeMode.BATCH, False),
+    (1, TakesAsTheyCome(), RuntimeMode.STREAMING, False),
+])
+def test_in_batch_mode_a_single_task_does_not_store_records_for_a_single_one_that_takes_them_as_they_come(
+    parallelism: int, operator: Maps, mode: RuntimeMode, is_chained: bool,
+) -> None:
+    program = Program()
+    program.op("Sum", program.partition(program.source(), HASH), operator=operator)
+    graph = program.job_graph(runtime_mode=mode, parallelism=parallelism)
+    assert vertices(graph) == ([f"Source: in -> Sum x{parallelism}"] if is_chained else [f"Source: in x{parallelism}", f"Sum x{parallelism}"])
 
 
 # -- operator ids ------------------------------------------------------------------------------------------------------------------

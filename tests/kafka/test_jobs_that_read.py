@@ -77,6 +77,19 @@ def test_offsets_of_partitions_that_were_read_to_their_stop_are_committed_too(br
         eventually(lambda: broker.committed_offsets(group, topic) == {0: 1000, 1: 1000, 2: 1000})
 
 
+def test_a_partition_that_ends_while_a_checkpoint_is_under_way_is_committed_to_its_end_with_the_next(broker: Broker, topic: str) -> None:
+    group = broker.unused_name("group")
+    with World(strings(broker, topic).set_group_id(group).set_bounded(LATEST).build(), batch_records=100) as world:
+        until(world, lambda: len(world.values) >= 100, steps=1)
+        assert len(world.values) < 3000
+        world.snapshot(0)  # checkpoint 1
+        until(world, lambda: world.finished)
+        world.subtasks[0].operator.notify_checkpoint_complete(1)
+        world.snapshot(0, 2)
+        world.subtasks[0].operator.notify_checkpoint_complete(2)
+        eventually(lambda: broker.committed_offsets(group, topic) == {0: 1000, 1: 1000, 2: 1000})
+
+
 def test_nothing_is_committed_if_the_property_says_so(broker: Broker, topic: str) -> None:
     group = broker.unused_name("group")
     for source in (

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flinkpy.common import SimpleStringSchema
@@ -13,6 +14,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.datastream.connectors.base import DeliveryGuarantee
 from flinkpy.datastream.connectors.kafka import FlinkKafkaProducer, KafkaRecordSerializationSchema, KafkaSink, KafkaSinkBuilder
+from flinkpy.datastream.formats.json import JsonColumnarEncoder
 
 WORDS = KafkaRecordSerializationSchema.builder().set_topic("words").set_value_serialization_schema(SimpleStringSchema()).build()
 
@@ -90,3 +92,12 @@ def test_two_sinks_of_a_job_that_write_with_one_prefix_are_refused() -> None:
     stream.map(str.upper).sink_to(sink)
     with pytest.raises(ProgramError, match=r"both write with the transactional id prefix 'words' at localhost:9092; give each"):
         env.get_execution_plan()
+
+
+def test_an_encoder_of_columns_over_rows_is_refused_at_the_line_of_the_program() -> None:
+    schema = KafkaRecordSerializationSchema.builder().set_topic("t").set_value_serialization_schema(JsonColumnarEncoder()).build()
+    sink = KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(schema).build()
+    env = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ProgramError, match=r"test_sink_builders\.py:\d+: .*makes messages of columns, and this stream has rows: .* select\(\)"):
+        env.from_collection([1]).sink_to(sink)
+    env.from_arrow(pa.table({"n": [1]})).sink_to(sink)

@@ -17,9 +17,11 @@ import pytest
 from flinkpy.common import SimpleStringSchema
 from flinkpy.connectors.kafka.writing.kafka_sink import KafkaCommitter
 from flinkpy.connectors.kafka.writing.kafka_writer import LOOK_S
+from flinkpy.connectors.kafka.writing.messages import ANY_PARTITION, NOW
 from flinkpy.connectors.kafka.writing.producers import TransactionalProducer, settings_of
-from flinkpy.connectors.kafka.writing.transaction_client import TransactionClient, TransactionLostError
-from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
+from flinkpy.connectors.kafka.writing.transaction_client import TakenOverError, TransactionClient, TransactionLostError
+from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds, begin_turn
+from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable, Transactions
 from flinkpy.core.clock import SystemClock
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError, RecipientUnreachableError
@@ -122,6 +124,39 @@ def test_a_run_without_a_checkpoint_is_not_stuck_behind_one_that_had_more_subtas
             job.feed(4)
             job.complete(job.barrier())
             assert seen(broker, topic) == [0, 1, 2, 3]
+
+
+def test_an_attempt_that_was_given_up_begins_no_transaction_behind_the_aborts_of_the_next_one(broker: Broker) -> None:
+    topic = broker.new_topic()
+    settings = settings_of({"bootstrap.servers": broker.bootstrap}, transactional=True)
+    with closing(TransactionClient(settings, SystemClock())) as client:
+
+        def begin() -> Transactions:
+            turn = begin_turn(topic, 0, 1, [], is_first=False, abort=client.abort)
+            return Transactions(settings, TransactionalIds(topic, 0, turn), SystemClock(), lambda: None)
+
+        given_up = begin()
+        first = given_up.begin()  # and the second one is being made ready
+        first.send([(topic, b"1", None, ANY_PARTITION, None, None, NOW, None)])
+        following, taken_over = begin(), ""
+        for _ in range(2):  # the one that was made ready before, or was under way, and one behind all aborts
+            try:
+                late = given_up.begin()
+                late.send([(topic, b"2", None, ANY_PARTITION, None, None, NOW, None)])
+                while not late.hurry():
+                    late.poll(0.01)
+            except TakenOverError as error:
+                taken_over = str(error)
+            except FlinkpyError:
+                pass
+        assert "taken over: by its next attempt" in taken_over
+        producer = following.begin()
+        producer.send([(topic, b"3", None, ANY_PARTITION, None, None, NOW, None)])
+        producer.commit(30)
+        producer.release()
+        given_up.close()
+        following.close()
+    assert seen(broker, topic) == [3], "what was left open hides what comes behind it"
 
 
 def test_no_message_comes_behind_the_abort_of_its_transaction(broker: Broker) -> None:

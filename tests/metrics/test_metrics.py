@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import doctest
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.errors import ProgramError
-from flinkpy.metrics import MetricGroup, metricbase
+from flinkpy.metrics import Histogram, Metric, MetricGroup, counter_rates, metricbase, readings
+from flinkpy.metrics.counter_rates import SPAN_S, Rate
+from flinkpy.metrics.definitions import BY_NAME, DEFINITIONS, Kind
+from flinkpy.metrics.metricbase import QUANTILES, Place
+from flinkpy.metrics.readings import read_own
 from flinkpy.metrics.reported import ACCUMULATOR, metrics_of, reported, without_metrics
 
 
@@ -23,7 +30,7 @@ def group(clock: ManualClock) -> MetricGroup:
 
 
 def test_the_examples_run() -> None:
-    assert doctest.testmod(metricbase).failed == 0
+    assert sum(doctest.testmod(module).failed for module in (metricbase, counter_rates, readings)) == 0
 
 
 def test_one_name_is_one_metric(group: MetricGroup) -> None:
@@ -77,3 +84,56 @@ def test_metrics_travel_as_values_and_programs_do_not_see_them_among_accumulator
     assert sent[ACCUMULATOR] == [("Map.0.n", 1)]
     assert without_metrics(sent) == ({"own": 1}, {"Map.0.n": 1})
     assert reported({"own": 1}) == {"own": 1}
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=3 * Histogram.HISTORY))
+def test_a_histograms_quantiles_are_of_the_last_values_and_its_extremes_of_all(values: list[int]) -> None:
+    histogram = Histogram()
+    for value in values:
+        histogram.update(value)
+    found = histogram.value()
+    assert found["count"] == len(values)
+    if values:
+        last = sorted(values[-Histogram.HISTORY:])
+        assert (found["min"], found["max"]) == (min(values), max(values))
+        quantiles = [found[name] for name in QUANTILES]
+        assert [last[0], *quantiles, last[-1]] == sorted([last[0], *quantiles, last[-1]])
+        assert sum(one < found["median"] for one in last) <= len(last) / 2 <= sum(one <= found["median"] for one in last)
+        assert min(last) <= found["mean"] <= max(last)
+        assert found["stddev"] <= max(last) - min(last)
+
+
+def test_a_metric_knows_its_operator_its_groups_and_their_labels(clock: ManualClock) -> None:
+    metrics: dict[str, Metric] = {}
+    MetricGroup(metrics, ("Map", "0"), clock, operator="a1").add_group("cache").add_group("region", "eu").histogram("ages")
+    assert metrics["Map.0.cache.region.eu.ages"].place == Place("a1", ("cache", "region", "eu"), "ages", ("cache", "region"), (("region", "eu"),))
+
+
+@pytest.mark.parametrize(("value", "read"), [
+    (3, 3), (2.5, 2.5), (True, True), ("ready", "ready"), (Decimal("1.5"), 1.5), ({"a": 1, "b": None, "c": "x"}, {"a": 1.0}), (object, str(object)),
+])
+def test_what_a_gauge_gives_is_read_as_a_number_or_as_text(clock: ManualClock, value: object, read: object) -> None:
+    metrics: dict[str, Metric] = {}
+    MetricGroup(metrics, ("Map", "0"), clock).gauge("g", lambda: value)
+    found = read_own(metrics["Map.0.g"])
+    assert found is not None
+    assert (found.name, found.kind, found.value) == ("g", Kind.GAUGE, read)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 30), st.integers(0, 100)), max_size=50))
+def test_a_rate_is_over_ten_seconds_or_since_the_reading_before_them(steps: list[tuple[float, int]]) -> None:
+    now, count, read, rate = 0.0, 0, [(0.0, 0)], Rate(0.0)
+    for after, counted in steps:
+        now, count = now + after, count + counted
+        found = rate.per_second(now, count)
+        assert any(abs(found - (count - before) / (now - at)) < 1e-6 for at, before in read)
+        assert found <= max((count - before) / (now - at) for at, before in read if now - at >= min(SPAN_S, now)) + 1e-6
+        read.append((now, count))
+
+
+def test_each_definition_is_there_once_and_a_rate_is_that_of_a_counter() -> None:
+    assert len(BY_NAME) == len(DEFINITIONS)
+    for each in DEFINITIONS:
+        assert each.meaning.endswith(".")
+        if each.rate_of and each.rate_of != "mailboxMails":
+            assert BY_NAME[each.scope, each.rate_of].kind is Kind.COUNTER

@@ -12,6 +12,7 @@ from flinkpy.core.ids import ExecutionAttemptId, IntermediateDataSetId, JobId, J
 from flinkpy.graph.chain_config import ChainConfig, ChainedEdge, ChainedOperator, NetworkEdge
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.graph.partitioning import FORWARD
+from flinkpy.network.port import Traffic
 from flinkpy.operators.base import StreamOperator, Work, run_to_end
 from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.operators.context import OperatorContext, TaskInfo
@@ -67,6 +68,9 @@ class RecordingWriter:
         self.records = self.flushes = 0
         self.available = self.consumed = True
         self.listener: Callable[[], None] | None = None
+
+    def traffic(self) -> Traffic:
+        return Traffic(local_batches=len(self.elements))
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self.listener = on_available

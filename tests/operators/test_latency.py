@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from flinkpy.core.elements import LatencyMarker, Watermark
 from flinkpy.metrics.reported import metrics_of
-from flinkpy.operators.event_time.latency import HISTORY, LatencyHistogram, latency_identifier
+from flinkpy.operators.event_time.latency import latency_identifier
 from flinkpy.operators.rows.stateless import FilterOperator, MapOperator
 from tests.operators.harness import ChainHarness, linear
 
@@ -41,17 +38,3 @@ def test_a_clock_that_went_back_counts_as_no_time() -> None:
     harness = ChainHarness(linear(MapOperator(str)))
     harness.control(LatencyMarker(harness.timers.now_ms() + 5, "source", 0))
     assert metrics_of(harness.accumulators)[latency_identifier("op 0", 0, "source")].value()["max"] == 0
-
-
-@given(st.lists(st.integers(0, 10_000), max_size=3 * HISTORY))
-def test_quantiles_are_of_the_last_values_and_extremes_of_all(latencies: list[int]) -> None:
-    histogram = LatencyHistogram()
-    for latency in latencies:
-        histogram.update(latency)
-    found = histogram.value()
-    assert found["count"] == len(latencies)
-    if latencies:
-        last = sorted(latencies[-HISTORY:])
-        assert (found["min"], found["max"]) == (min(latencies), max(latencies))
-        assert last[0] <= found["p50"] <= found["p95"] <= found["p99"] <= last[-1]
-        assert sum(one < found["p50"] for one in last) <= len(last) / 2 <= sum(one <= found["p50"] for one in last)

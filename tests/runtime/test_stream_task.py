@@ -24,6 +24,7 @@ from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import IntermediateDataSetId
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.channel_state import ElementLog
+from flinkpy.network.port import Traffic
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.rows.stateless import FlatMapOperator, MapOperator
@@ -45,6 +46,9 @@ class ManualGate:
         self.blocked: set[int] = set()
         self.ended = 0
         self.listener: Callable[[], None] | None = None
+
+    def traffic(self) -> Traffic:
+        return Traffic(queued=sum(map(len, self.queues)))
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
         self.listener = on_available

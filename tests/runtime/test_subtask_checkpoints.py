@@ -8,13 +8,15 @@ from typing import cast
 
 import pytest
 
+from flinkpy.core.clock import ManualClock
 from flinkpy.core.elements import CheckpointBarrier, CheckpointOptions, Element
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
-from flinkpy.graph.checkpoint_messages import BeginCheckpoint, CheckpointAborted, FromTask, SnapshotFailed, SnapshotTaken
-from flinkpy.network.port import RecordWriter
+from flinkpy.graph.checkpoint_messages import BeginCheckpoint, CheckpointAborted, CheckpointMetrics, FromTask, SnapshotFailed, SnapshotTaken
+from flinkpy.network.port import InputGate, RecordWriter
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
+from flinkpy.runtime.checkpointing.input_barriers import InputBarriers
 from flinkpy.runtime.checkpointing.output_barriers import OutputBarriers
 from flinkpy.runtime.checkpointing.subtask_checkpoints import SubtaskCheckpoints
 from flinkpy.state.checkpoints.checkpoint_storage import FileCheckpointStorage
@@ -32,6 +34,7 @@ class OneOperator:
     """A chain with some state. ``before_write`` is called in the middle of the writing."""
 
     before_write: Callable[[], None] = lambda: None
+    before_freeze: Callable[[], None] = lambda: None
     told: list[tuple[int, bool]] = field(default_factory=list)
     freezes: bool = True
 
@@ -39,6 +42,7 @@ class OneOperator:
         then(barrier)
 
     def freeze_state(self, barrier: CheckpointBarrier) -> Mapping[OperatorId, FrozenState]:
+        self.before_freeze()
         if not self.freezes:
             raise ProgramError("a lock cannot be copied")
         return {OperatorId("map"): FrozenState(keyed=self)}
@@ -64,12 +68,13 @@ class Setting:
     said: list[FromTask] = field(default_factory=list)
     io: list[Callable[[], None]] = field(default_factory=list)
     outputs: OutputBarriers | None = None
+    clock: ManualClock = field(default_factory=ManualClock)
 
     def __post_init__(self) -> None:
         storage = FileCheckpointStorage("store://checkpoints", JOB, 0, stores=lambda location: self.files)
         self.checkpoints = SubtaskCheckpoints(
             TASK, self.operator, lambda: storage, self.io.append, self.said.append,
-            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None, outputs=self.outputs)
+            lambda barrier: self.checkpoints.pass_barrier(barrier), lambda: None, outputs=self.outputs, clock=self.clock)
 
 
 @pytest.fixture
@@ -113,6 +118,57 @@ def test_what_is_written_is_told(setting: Setting) -> None:
     setting.io.pop()()
     assert [type(message) for message in setting.said] == [SnapshotTaken]
     assert len(setting.files.files) == 1
+
+
+def test_how_long_each_step_took_is_told(setting: Setting) -> None:
+    clock, operator = setting.clock, setting.operator
+    operator.before_freeze, operator.before_write = lambda: clock.advance(0.02), lambda: clock.advance(0.3)
+    clock.advance(10)
+    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 9000), came_ms=9600)
+    clock.advance(0.1)  # until the thread for files has time
+    setting.io.pop()()
+    [taken] = setting.said
+    assert isinstance(taken, SnapshotTaken)
+    assert taken.metrics == CheckpointMetrics(start_delay_ms=600, alignment_ms=400, sync_ms=20, async_ms=400)
+
+
+def test_a_barrier_that_overtakes_is_told_and_clocks_of_other_machines_give_no_negative_times(setting: Setting) -> None:
+    setting.checkpoints.pass_barrier(CheckpointBarrier(1, 5000, CheckpointOptions(alignment_timeout_ms=0)))
+    setting.io.pop()()
+    [taken] = setting.said
+    assert isinstance(taken, SnapshotTaken)
+    assert taken.metrics == CheckpointMetrics(is_unaligned=True)
+
+
+@dataclass
+class Gate:
+    """Two channels whose barriers the test lets come."""
+
+    channels: int = 2
+    blocked: set[int] = field(default_factory=set)
+
+    def set_barrier_listener(self, listener: object) -> None: ...
+
+    def record(self, channel: int, log: object) -> None: ...
+
+    def block(self, channel: int) -> None:
+        self.blocked.add(channel)
+
+    def unblock(self, channel: int) -> None:
+        self.blocked.discard(channel)
+
+
+def test_the_first_barrier_of_a_checkpoint_begins_its_alignment() -> None:
+    clock, passed = ManualClock(), list[tuple[int, int]]()
+    timing = TaskTiming(clock.time_ms, lambda action: action(), lambda delay_s, action: ManualTimer(delay_s, action))
+    barriers = InputBarriers(
+        [cast(InputGate, Gate())], timing, lambda barrier, in_flight, came_ms: passed.append((barrier.checkpoint_id, came_ms)),
+        rest=lambda: None, may_overtake=lambda: True)
+    for checkpoint_id in (1, 2):
+        for channel in (0, 1):
+            clock.advance(1)
+            barriers.barrier_polled(channel, CheckpointBarrier(checkpoint_id, 0))
+    assert passed == [(1, 1000), (2, 3000)]
 
 
 @pytest.mark.parametrize("happens", ["the task ends", "the checkpoint is aborted"])

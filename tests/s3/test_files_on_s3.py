@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from flinkpy.connectors.files.text_files import TextFileSource
 from flinkpy.connectors.part_files.buckets import BucketAssigner
 from flinkpy.connectors.part_files.compaction import FileCompactor, FileCompactStrategy
 from flinkpy.connectors.part_files.file_sink import FileSink
+from flinkpy.connectors.part_files.part_storage import split_location, storage_of
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import file_system, split_url
+from flinkpy.core.file_systems import StoreError, file_system, split_url
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.checkpoints.paced import PacedSource, failing_at, failures
 from tests.connectors.harness import read_all
 from tests.connectors.sink_world import SinkWorld
+from tests.ports import free_port
 from tests.s3.server import Bucket
 
 TABLE = pa.table({"n": list(range(500)), "name": [f"ø{n % 7}" for n in range(500)]})
@@ -162,3 +165,27 @@ def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(bucket: Bucket, t
     read = env.from_parquet(bucket.url("out")).take(10_000)
     assert sorted((row.key, row.sum) for row in read) == sorted((key, sum(range(key, last + 1, 7))) for (key, last), _ in records)
     assert (tmp_path / "seen").exists() == (at == "s3")
+
+
+# -- what stores and servers are like ----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_does_not_answer_is_named_with_the_option_that_says_where_it_is(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    with pytest.raises(ProgramError, match=rf"look at s3://lake/in: no server answers at 127.0.0.1:{port}; check endpoint_override= and scheme="):
+        find_files(f"s3://lake/in?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    storage = storage_of("s3://lake/?region=us-east-1")
+    with pytest.raises(StoreError, match=rf"s3://lake/out/a: no server answers at http://127.0.0.1:{port}; check the variable AWS_ENDPOINT_URL"):
+        storage.create("/out/a")
+    with pytest.raises(StoreError, match="cannot give a written part its name s3://lake/out/a: no server answers at"):
+        storage.publish("/out/.a", "/out/a")
+
+
+def test_markers_of_folders_are_no_files(bucket: Bucket) -> None:
+    put(bucket, "in/a.txt", b"one\n")
+    urllib.request.urlopen(urllib.request.Request(f"http://{bucket.host}/{bucket.name}/in/deep/", data=b"", method="PUT")).close()
+    for path in ("in", "in/", "in/*", "in/**", ""):
+        assert [file.path for file in find_files(bucket.url(path))] == [f"s3://{bucket.name}/in/a.txt"]
+    store, within = split_location(bucket.url("in"))
+    assert list(storage_of(store).below(within)) == ["/in/a.txt"]

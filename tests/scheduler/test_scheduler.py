@@ -462,7 +462,7 @@ def test_details_count_the_states_per_vertex() -> None:
     details = world.scheduler.details()
     assert (details.state, details.slots, details.slots_requested, details.restarts) == (J.RUNNING, 2, 0, 0)
     assert {vertex.name: vertex.states for vertex in details.vertices} == {"A": {S.RUNNING: 2}, "B": {S.DEPLOYING: 2}}
-    assert [summary.name for summary in world.scheduler.executions()] == ["A (1/2)", "A (2/2)", "B (1/2)", "B (2/2)"]
+    assert [attempts[0].name for attempts in world.scheduler.report().attempts] == ["A (1/2)", "A (2/2)", "B (1/2)", "B (2/2)"]
 
 
 def test_it_knows_which_attempts_a_task_executor_must_be_running() -> None:

@@ -18,7 +18,7 @@ from flinkpy.columns.aggregate_plan import aggregate_calls
 from flinkpy.columns.compiler import compile_expression
 from flinkpy.columns.expression import Expression
 from flinkpy.common import Types
-from flinkpy.table.expressions import coalesce, col, date_format, greatest, least, lit, timestamp_diff, to_timestamp
+from flinkpy.table.expressions import coalesce, col, date_format, greatest, least, lit, timestamp_diff, to_date, to_timestamp
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -42,6 +42,11 @@ SAME: dict[str, Expression] = {
     "case when i is null or j is null then null else greatest(i, j) end": greatest(i, j),
     "case when i is null or j is null then null else least(i, j) end": least(i, j),
     "abs(x)": x.abs, "floor(x)": x.floor(), "ceil(x)": x.ceil(), "i in (1, 2, 3)": i.in_(1, 2, 3), "i between -2 and 5": i.between(-2, 5),
+    "pow(i, 2)": i**2, "pow(x, i)": x**i, "isnan(x / i)": (x / i).is_nan,
+    "round(abs(x), -400)": x.abs.round(-400), "round(i, -1)::bigint": i.round(-1),
+    "try_cast(t as boolean)": col("t").try_cast(Types.BOOLEAN()),
+    "strftime(ts, '%d.%m.%y')": date_format(at, "dd.MM.yy"),
+    "try_strptime(strftime(ts, '%d.%m.%y'), '%d.%m.%y')::date": to_date(date_format(at, "%d.%m.%y"), "%d.%m.%y"),
     "upper(s)": s.upper_case, "length(s)": s.char_length, "reverse(s)": s.reverse,
     "s like 'a%'": s.like("a%"), "substring(s, 2, 3)": s.substring(2, 3),
     "left(s, 2)": s.left(2), "right(s, 2)": s.right(2), "lpad(s, 4, 'xy')": s.lpad(4, "xy"), "rpad(s, 4, 'xy')": s.rpad(4, "xy"),
@@ -92,7 +97,8 @@ def test_an_expression_means_what_it_means_in_sql(sql: str, rows: list[dict[str,
 
 AGGREGATES: dict[str, Expression] = {
     "count(i)": i.count, "sum(i)::bigint": i.sum, "avg(i)": i.avg, "min(s)": s.min, "max(x)": x.max, "count(distinct i)": i.count_distinct,
-    "count(distinct s)": s.count_distinct, "var_pop(x)": x.var_pop, "var_samp(x)": x.var_samp, "stddev_pop(i)": i.stddev_pop,
+    "count(distinct p)": col("p").count_distinct, "count(distinct s)": s.count_distinct,
+    "var_pop(x)": x.var_pop, "var_samp(x)": x.var_samp, "stddev_pop(i)": i.stddev_pop,
     "stddev_samp(x)": x.stddev_samp, "median(x)": x.median, "quantile_cont(x, 0.9)": x.percentile(0.9), "quantile_cont(i, 0.25)": i.percentile(0.25),
     "first(i) filter (i is not null)": i.first_value, "last(s) filter (s is not null)": s.last_value}
 

@@ -23,7 +23,8 @@ DECIMALS = st.none() | st.decimals("-999.99", "999.99", places=2) | st.sampled_f
 TEXTUAL = st.none() | st.sampled_from([
     "+5", "-5", " 7 ", "0x10", "0X1", "1.5", "", "+", "++1", "1_0", "1e5", ".5", "nan", "-Infinity",
     "2020-02-29", "2020-01-01 00:00:00.5", "2020-01-01T10:00:00.123456", "10:00",
-    "10:00:01", "10:00:01.250000", "25:00:00", "true", "ß"]) | st.integers(-(2**70), 2**70).map(str)
+    "10:00:01", "10:00:01.250000", "25:00:00", "true", "ß",
+    "t", "F", " Yes", "no", "y", "N", "1", "0", "on", "2", "tru"]) | st.integers(-(2**70), 2**70).map(str)
 
 
 def moments(kind: Any, step: int) -> tuple[Any, Any]:

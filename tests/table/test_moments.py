@@ -173,7 +173,7 @@ def test_a_long_interval_has_all_of_its_days(day: datetime.date, days: int, micr
 FORMATS = ("yyyy-MM-dd HH:mm:ss", "dd.MM.yyyy", "d/M/yyyy H:m:s", "yyyyMMddHHmmssSSS", "dd MMM yyyy hh:mm a", "EEEE, MMMM d, yyyy h:mm:ss.SSSSSS a",
            "yyyy-MM-dd'T'HH:mm:ss", "yyyy''MM''dd", "%Y-%m-%d %H:%M:%S", "%d/%b/%Y:%H:%M:%S", "%A %d %B %Y %I:%M %p", "%Y%m%d%H%M%S%f",
            "100%% %Y.%m.%d",
-           "(yyyy) [MM] dd^HH\\mm")
+           "(yyyy) [MM] dd^HH\\mm", "d.M.yy", "%d/%m/%y %H:%M")
 
 
 @given(st.lists(st.none() | NAIVE, min_size=1, max_size=5), st.sampled_from(FORMATS), st.none() | st.sampled_from(ZONES))
@@ -202,6 +202,13 @@ def test_what_was_shown_is_read_again_and_anything_else_is_null(moments: list[An
         assert both(to_timestamp(col("text"), format), {"text": pa.array(written, pa.string())})[1] == [shown(each) for each in expected]
 
 
+@pytest.mark.parametrize(("format", "years"), [("yy-MM-dd", [2000, 2068, 2069, 2099]), ("%y-%m-%d", [2000, 2068, 1969, 1999])])
+def test_a_year_of_two_digits_is_of_this_century_or_with_pythons_directive_as_python_reads_it(format: str, years: list[int]) -> None:
+    texts = pa.array(["00-01-01", "68-01-01", "69-01-01", "99-01-01"])
+    rows, columns = both(to_date(col("text"), format), {"text": texts})
+    assert rows == columns == [repr(datetime.date(year, 1, 1)) for year in years]
+
+
 @given(NAIVE, st.sampled_from([each for each in FORMATS if "%" in each and "%A" not in each]))
 def test_pythons_formats_are_read_as_python_reads_them(moment: datetime.datetime, format: str) -> None:
     text = moment.strftime(format)
@@ -215,7 +222,8 @@ def test_pythons_formats_are_read_as_python_reads_them(moment: datetime.datetime
     (lambda: to_timestamp(col("text"), "HH:mm"), "has no year"),
     (lambda: to_timestamp(col("text"), "yyyy-MM-dd MM"), "has the month twice"),
     (lambda: to_timestamp(col("text"), "yyyy-MM-dd hh:mm"), "AM or PM"),
-    (lambda: date_format(col("at"), "yyyy-QQ"), "has 'QQ', which is not there"),
+    (lambda: date_format(col("at"), "yyyy-QQ"), "has 'QQ', which is not there; there are yyyy"),
+    (lambda: date_format(col("at"), "YYYY-MM-DD"), "has 'YYYY', which is not there; did you mean 'yyyy'"),
     (lambda: date_format(col("at"), "%Y %Q"), "has 'Q', which is not there"),
     (lambda: col("at").convert_time_zone("Oslo"), "such as 'Europe/Oslo'"),
     (lambda: to_timestamp_ltz(col("n"), 6), "seconds"),

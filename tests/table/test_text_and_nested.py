@@ -69,6 +69,19 @@ def test_regular_expressions_mean_what_pythons_do_where_both_have_them(pattern: 
             assert columns == [repr(None if text is None else expected(text)) for text in texts]
 
 
+@given(st.sampled_from(["a*", "^a", "a?", "", "a|", "b*", r"(\||a)*", "é*", "(?:ab)*"]),
+       st.lists(st.none() | st.text(alphabet="ab|é漢ß😀", max_size=6), min_size=1, max_size=6))
+@example("^a", ["aaa"])
+@example("a*", ["aéa|", ""])
+def test_matches_of_nothing_are_counted_between_letters_as_they_are_replaced(pattern: str, texts: list[str | None]) -> None:
+    def count(text: str) -> int:
+        ends = {match.end() for match in re.finditer(pattern, text) if match.group()}
+        return sum(1 for match in re.finditer(pattern, text) if match.group() or match.start() not in ends)
+
+    rows, columns = both(col("s").regexp_count(pattern), {"s": pa.array(texts, pa.string())})
+    assert rows == columns == [repr(None if text is None else count(text)) for text in texts]
+
+
 def test_a_replacement_may_hold_groups() -> None:
     batch = pa.RecordBatch.from_pydict({"s": ["2024-05", None, "x"]})
     found = compile_expression(col("s").regexp_replace(r"(\d+)-(\d+)", r"\2/\1"), batch.schema).evaluate(batch)
@@ -153,7 +166,6 @@ def test_structs_and_maps() -> None:
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: col("s").lpad(-1), "whole number from 0"), (lambda: col("s").trim(""), "not empty"),
-    (lambda: col("l").at(0), "counts the items of a list from 1"),
     (lambda: col("p").get(-1), "position from 0"), (lambda: col("s").split(3), "takes text"),  # type: ignore[arg-type]
     (lambda: col("v").percentile(95), "share from 0 to 1"), (lambda: col("v").sum.distinct, "only count has it"),  # type: ignore[attr-defined]
     (lambda: col("s").try_cast(int), "DataTypes"),  # type: ignore[arg-type]

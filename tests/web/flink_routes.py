@@ -1,7 +1,7 @@
 """Flink's REST routes, as Flink 2.3 describes and reads them: method, path, parameters, and the fields of the answer with their types.
 
-A shape is one of: a type; a pattern or a set of texts; ``[shape]``, a list of these; a dict, an object with exactly these fields; ``AnyKey``, an object
-whose keys are data; ``Maybe``, what may be null or left out; ``AnyOf``, one of several objects; None: the answer is no JSON.
+A shape is one of: a type; a pattern or a set of texts; ``[shape]``, a list of these; a dict, an object with exactly these fields; ``AnyKey``, an
+object whose keys are data; ``Maybe``, what may be null or left out; ``AnyOf``, one of several objects; None: the answer is no JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Described(NamedTuple):
     body: tuple[str, ...] = ()  # the fields of what is sent
 
 
-JOB_STATE = {"INITIALIZING", "CREATED", "RUNNING", "FAILING", "FAILED", "CANCELLING", "CANCELED", "FINISHED", "RESTARTING", "SUSPENDED", "RECONCILING"}
+JOB_STATE = {
+    "INITIALIZING", "CREATED", "RUNNING", "FAILING", "FAILED", "CANCELLING", "CANCELED", "FINISHED", "RESTARTING", "SUSPENDED", "RECONCILING",
+}
 TASK_STATE = {"CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED", "FAILED", "RECONCILING"}
 JOB_TYPE, SCHEDULER = {"BATCH", "STREAMING"}, {"Default", "Adaptive", "AdaptiveBatch"}
 LEVEL = {"ok", "low", "high"}
@@ -109,11 +111,12 @@ SUBTASK_SNAPSHOT = AnyOf((
 ))
 
 RESOURCE = {
-    "cpuCores": float, "taskHeapMemory": int, "taskOffHeapMemory": int, "managedMemory": int, "networkMemory": int, "extendedResources": AnyKey(float),
+    "cpuCores": float, "taskHeapMemory": int, "taskOffHeapMemory": int, "managedMemory": int, "networkMemory": int,
+    "extendedResources": AnyKey(float),
 }
 TASK_MANAGER = {
-    "id": str, "path": str, "dataPort": int, "jmxPort": int, "timeSinceLastHeartbeat": int, "slotsNumber": int, "freeSlots": int, "assignedTasks": int,
-    "totalResource": RESOURCE, "freeResource": RESOURCE, "blocked": Maybe(bool),
+    "id": str, "path": str, "dataPort": int, "jmxPort": int, "timeSinceLastHeartbeat": int, "slotsNumber": int, "freeSlots": int,
+    "assignedTasks": int, "totalResource": RESOURCE, "freeResource": RESOURCE, "blocked": Maybe(bool),
     "hardware": {"cpuCores": int, "physicalMemory": int, "freeMemory": int, "managedMemory": int},
     "memoryConfiguration": dict.fromkeys((
         "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory", "jvmMetaspace", "jvmOverhead",
@@ -121,9 +124,9 @@ TASK_MANAGER = {
 }
 PROCESS_METRICS = {
     **dict.fromkeys((
-        "heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount", "directUsed", "directMax", "mappedCount",
-        "mappedUsed", "mappedMax", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed", "nettyShuffleMemorySegmentsTotal",
-        "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), int),
+        "heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax", "directCount", "directUsed", "directMax",
+        "mappedCount", "mappedUsed", "mappedMax", "nettyShuffleMemorySegmentsAvailable", "nettyShuffleMemorySegmentsUsed",
+        "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable", "nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"), int),
     "garbageCollectors": [{"name": str, "count": int, "time": int}],
 }
 
@@ -150,8 +153,8 @@ READ: Mapping[str, Described] = {
         "jid": ID, "application-id": Maybe(ID), "name": str, "isStoppable": bool, "state": JOB_STATE, "job-type": JOB_TYPE,
         "schedulerType": Maybe(SCHEDULER), **SPAN, "maxParallelism": int, "now": int, "timestamps": AnyKey(int),
         "vertices": [{
-            "id": ID, "slotSharingGroupId": ID, "name": str, "maxParallelism": int, "parallelism": int, "status": TASK_STATE, **SPAN, "tasks": AnyKey(int),
-            "metrics": IO_METRICS,
+            "id": ID, "slotSharingGroupId": ID, "name": str, "maxParallelism": int, "parallelism": int, "status": TASK_STATE, **SPAN,
+            "tasks": AnyKey(int), "metrics": IO_METRICS,
         }],
         "status-counts": AnyKey(int), "plan": PLAN, "stream-graph": Maybe(AnyKey(object)), "pending-operators": int,
     }),

@@ -12,6 +12,7 @@ from typing import Any
 
 from flinkpy.common.job_client import JobClient
 from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 
 
@@ -35,6 +36,16 @@ class Rest:
             connection.request(method, path, data, headers or {})
             response = connection.getresponse()
             return Answer(response.status, json.loads(response.read() or b"null"), {name.lower(): value for name, value in response.getheaders()})
+        finally:
+            connection.close()
+
+    def text(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, dict[str, str]]:
+        """An answer that is no JSON: status, body and headers."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
         finally:
             connection.close()
 
@@ -66,4 +77,16 @@ def held_job(options: dict[str, Any]) -> Iterator[JobClient]:
         yield client
     finally:
         GO.set()
+        client.cancel().result(30)
+
+
+@contextmanager
+def waiting_job(options: dict[str, Any]) -> Iterator[JobClient]:
+    """A job of one vertex that waits for a checkpoint after each ten records; cancelled in the end."""
+    env = embedded_environment(options)
+    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
+    client = env.execute_async("waiting")
+    try:
+        yield client
+    finally:
         client.cancel().result(30)

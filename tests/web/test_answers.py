@@ -48,10 +48,11 @@ def test_a_span_begins_with_the_first_deployment_and_ends_with_the_last_end() ->
 
 def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
     subtasks = tuple(SubtaskInfo(index, 0, E.RUNNING, {}, records_in=count) for index, count in enumerate((3, 9)))
-    both = VertexInfo("v", "vertex", 128, "default", (), (), subtasks)
-    assert metric_answers.aggregated(both, "numRecordsIn,nothing", None) == [{"id": "numRecordsIn", "min": 3, "max": 9, "sum": 12, "avg": 6}]
+    both = [metric_answers.of_subtask(each) for each in subtasks]
+    assert metric_answers.aggregated(both, "numRecordsIn,nothing", None) == [
+        {"id": "numRecordsIn", "min": 3, "max": 9, "sum": 12, "avg": 6, "skew": 50}]
     assert metric_answers.aggregated(both, None, None)[0] == {"id": "numRecordsIn"}
-    assert metric_answers.aggregated(vertex(), "numRecordsIn", None) == []
+    assert metric_answers.aggregated([], "numRecordsIn", None) == []
     with pytest.raises(ValueError, match="agg=median is not there"):
         metric_answers.aggregated(both, "numRecordsIn", "max,median")
 

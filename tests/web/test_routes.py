@@ -11,11 +11,11 @@ from starlette.routing import Route
 
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.connectors.discarding_sink import DiscardingSink
-from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.routes import V1
 from tests.ports import free_port
 from tests.waiting import eventually
+from tests.web import rest as rest_jobs
 from tests.web.rest import GO, Rest, held_job
 
 
@@ -50,10 +50,15 @@ def vertices(rest: Rest, job: str) -> list[str]:
 
 
 def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, job: str) -> None:
-    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ()) and "triggerid" not in route.path]
+    paths = [route.path for route in V1 if isinstance(route, Route) and "GET" in (route.methods or ())
+             and not {"triggerid", "checkpointid"} & set(route.param_convertors)]
     assert len(paths) > 15
+    [task_manager] = [each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]]
     for path in paths:
-        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0])
+        if path.endswith(("/log", "/stdout", "{filename}")):
+            continue  # text, of files: test_process_routes.py
+        path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0]).replace("{subtaskindex:int}", "0")
+        path = path.replace("{attempt}", "0").replace("{taskmanagerid}", task_manager)
         assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
 
 
@@ -109,15 +114,10 @@ def test_metrics_are_listed_and_read_by_name(rest: Rest, job: str) -> None:
 @pytest.fixture
 def waiting_job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
     """The id of a job that waits for a checkpoint after each ten records."""
-    env = embedded_environment(options)
-    env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers").sink_to(DiscardingSink())
-    client = env.execute_async("waiting")
-    try:
+    with rest_jobs.waiting_job(options) as client:
         job_id = str(client.get_job_id())
         eventually(lambda: rest.get(f"/jobs/{job_id}")["status-counts"]["RUNNING"] == 1)
         yield job_id
-    finally:
-        client.cancel().result(30)
 
 
 def outcome(rest: Rest, path: str) -> Any:
@@ -138,7 +138,14 @@ def test_a_savepoint_is_asked_for_and_found_under_its_id(rest: Rest, waiting_job
 def test_a_job_is_stopped_with_a_savepoint_that_is_found_when_it_has_ended(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
     asked = rest.ask(f"/v1/jobs/{waiting_job}/stop", "POST", {"targetDirectory": str(tmp_path), "drain": False})
     eventually(lambda: rest.get(f"/jobs/{waiting_job}/status") == {"status": "FINISHED"})
-    assert Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"]).is_dir()
+    location = Path(outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")["location"])
+    assert location.is_dir()
+    for is_over in (False, True):  # a savepoint is deleted once
+        asked = rest.ask("/savepoint-disposal", "POST", {"savepoint-path": str(location)})
+        assert asked.status == 200
+        done = outcome(rest, f"/savepoint-disposal/{asked.json['request-id']}")
+        assert ("failure-cause" in done) is is_over
+        assert not location.exists()
 
 
 def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
@@ -146,6 +153,28 @@ def test_a_checkpoint_is_asked_for(rest: Rest, waiting_job: str) -> None:
     assert outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}") == {"checkpointId": 1, "failureCause": None}
     eventually(lambda: (rest.get(f"/jobs/{waiting_job}/checkpoints")["latest"]["completed"] or {}).get("id") == 1)
     assert rest.get(f"/jobs/{waiting_job}/checkpoints/config")["interval"] == 3_600_000
+
+
+def test_a_checkpoint_tells_how_each_subtask_took_part(rest: Rest, waiting_job: str, tmp_path: Path) -> None:
+    asked = rest.ask(f"/jobs/{waiting_job}/checkpoints", "POST", {})
+    outcome(rest, f"/jobs/{waiting_job}/checkpoints/{asked.json['request-id']}")
+    asked = rest.ask(f"/jobs/{waiting_job}/savepoints", "POST", {"target-directory": str(tmp_path)})
+    outcome(rest, f"/jobs/{waiting_job}/savepoints/{asked.json['request-id']}")
+    eventually(lambda: rest.get(f"/jobs/{waiting_job}/checkpoints")["counts"]["completed"] == 2)
+    found = rest.get(f"/jobs/{waiting_job}/checkpoints")
+    assert found["counts"] == {"restored": 0, "total": 2, "in_progress": 0, "completed": 2, "failed": 0}
+    savepoint, checkpoint = found["history"]
+    assert (savepoint["id"], savepoint["checkpoint_type"], checkpoint["id"], checkpoint["checkpoint_type"]) == (2, "SAVEPOINT", 1, "CHECKPOINT")
+    assert (found["latest"]["completed"], found["latest"]["savepoint"], found["latest"]["failed"]) == (checkpoint, savepoint, None)
+    assert checkpoint["num_acknowledged_subtasks"] == checkpoint["num_subtasks"] == 1
+    assert found["summary"]["state_size"]["max"] == max(savepoint["state_size"], checkpoint["state_size"]) > 0
+    details = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1")
+    [(vertex_id, vertex)] = details.pop("tasks").items()
+    assert checkpoint == {**details, "tasks": {}}
+    assert rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}").items() >= vertex.items()
+    [subtask] = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}")["subtasks"]
+    assert (subtask["index"], subtask["status"], subtask["state_size"]) == (0, "completed", vertex["state_size"])
+    assert subtask["ack_timestamp"] == checkpoint["latest_ack_timestamp"] >= checkpoint["trigger_timestamp"]
 
 
 def test_a_savepoint_that_fails_says_why(rest: Rest, waiting_job: str) -> None:
@@ -194,12 +223,18 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/savepoints", "POST", {"target-directory": 3}, 400, "target-directory is a str, this is 3"),
     ("/jobs/JOB/savepoints", "POST", {"formatType": "ZIP"}, 400, "formatType is NATIVE or CANONICAL"),
     ("/jobs/JOB/savepoints/77", "GET", None, 404, "nobody has asked for a savepoint 77"),
+    ("/savepoint-disposal", "POST", {}, 400, "savepoint-path names"), ("/savepoint-disposal/7", "GET", None, 404, "nobody has asked"),
+    ("/jobs/JOB/resource-requirements", "PUT", {}, 501, "the parallelism of a running job cannot be changed"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/9", "GET", None, 404, "has no subtask 9"),
+    ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
+    ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
+    ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
     ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
 ])
 def test_what_cannot_be_answered_is_told_in_flinks_form(
     rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,
 ) -> None:
-    answer = rest.ask(path.replace("JOB", job), method, body)
+    answer = rest.ask(path.replace("VERTEX", vertices(rest, job)[0]).replace("JOB", job), method, body)
     assert answer.status == status
     [message] = answer.json["errors"]
     assert says in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,9 @@ from flinkpy.columns.kernels.decimals import capped, with_room
 from flinkpy.columns.kernels.moments import date_plus
 from flinkpy.columns.kernels.operand_types import FLOAT, INT, Kernel, Types, common_number, is_text, wide, with_casts
 from flinkpy.columns.kernels.text import concat
+from flinkpy.columns.rowwise import round_one
+
+_EXACT_PLACES = 10  # from 11 on Arrow gives other floats than the nearest
 
 
 def arithmetic(operation: str, checked: Kernel, floating: Kernel) -> Callable[[Types], Kernel]:
@@ -28,7 +32,7 @@ def plus(types: Types) -> Kernel:
     if all(is_text(kind) or pa.types.is_null(kind) for kind in types) and any(map(is_text, types)):
         return concat(types)
     if any(pa.types.is_temporal(kind) for kind in types):
-        return date_plus(types, 1) if _is_date_and_interval(types) else pc.add_checked
+        return date_plus(types, 1) if _is_date_and_interval(types) else _with_interval(pc.add_checked, types)
     return arithmetic("+", pc.add_checked, pc.add)(types)
 
 
@@ -36,9 +40,18 @@ def _is_date_and_interval(types: Types) -> bool:
     return any(map(pa.types.is_date, types)) and any(map(pa.types.is_duration, types))
 
 
+def _with_interval(kernel: Kernel, types: Types) -> Kernel:
+    """Raises TypeError for what is neither an interval nor the distance of two moments, where Arrow would name its function."""
+    try:
+        kernel(*(pa.array([], kind) for kind in types))
+    except pa.ArrowNotImplementedError:
+        raise TypeError('a date or timestamp takes an interval, such as lit(1).day or col("n").hours') from None
+    return kernel
+
+
 def minus(types: Types) -> Kernel:
     if any(pa.types.is_temporal(kind) for kind in types):
-        return date_plus(types, -1) if _is_date_and_interval(types) else pc.subtract_checked
+        return date_plus(types, -1) if _is_date_and_interval(types) else _with_interval(pc.subtract_checked, types)
     return arithmetic("-", pc.subtract_checked, pc.subtract)(types)
 
 
@@ -46,6 +59,12 @@ def divide(types: Types) -> Kernel:
     for kind in types:
         wide(kind)
     return with_casts(pc.divide, types, FLOAT)
+
+
+def power(types: Types) -> Kernel:
+    for kind in types:
+        wide(kind)
+    return with_casts(pc.power, types, FLOAT)
 
 
 def modulo(types: Types) -> Kernel:
@@ -164,10 +183,28 @@ def to_whole(kernel: Kernel) -> Callable[[Types], Kernel]:
 
 def round_to(types: Types, places: int) -> Kernel:
     wanted = wide(types[0])
+    if pa.types.is_decimal(wanted):
+        if -places > wanted.precision - wanted.scale:  # less than half of the unit
+            return _nothing_left
+        return with_room(lambda values: _round(values, places), wanted)
     if wanted == INT and places >= 0:
         return with_casts(lambda values: values, types, INT)
+    return with_casts(lambda values: _round_number(values, places), types, wanted)
 
-    def rounded(values: Any) -> Any:
-        return pc.round(values, ndigits=places, round_mode="half_towards_infinity")
 
-    return with_room(rounded, wanted) if pa.types.is_decimal(wanted) else with_casts(rounded, types, wanted)
+def _round(values: Any, places: int) -> Any:
+    return pc.round(values, ndigits=places, round_mode="half_towards_infinity")
+
+
+def _nothing_left(values: Any) -> Any:
+    return pc.if_else(values.is_valid(), pa.scalar(decimal.Decimal(0), values.type), pa.scalar(None, values.type))
+
+
+def _round_number(values: Any, places: int) -> Any:
+    """One by one where Arrow refuses what leaves 64 bits on the way, or has no exact power of ten."""
+    if abs(places) <= _EXACT_PLACES:
+        try:
+            return _round(values, places)
+        except pa.ArrowInvalid:
+            pass
+    return pa.array([None if value is None else round_one(value, places) for value in values.to_pylist()], values.type)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.kernels.operand_types import FLOAT, INT, TEXT, bring, is_text
+from flinkpy.columns.kernels.operand_types import BOOL, FLOAT, INT, TEXT, bring, is_text
 from flinkpy.columns.kernels.zones import local_times, zone_of
-from flinkpy.columns.rowwise import cast_one, shown_moment, try_cast
+from flinkpy.columns.rowwise import TRUTHS, cast_one, shown_moment, try_cast
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.columns.values.conversion import python_values
 from flinkpy.columns.values.exact_arrays import array_of
@@ -33,8 +33,6 @@ _IS_NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa
 def cast(types: list[Any], to: Any) -> Cast:
     """The kernel; raises TypeError if there is no such cast."""
     source, target = types[0], arrow_type(to)
-    if pa.types.is_dictionary(source) and not is_text(source):
-        return _behind(lambda values: values.cast(source.value_type), cast([source.value_type], to))
     if is_text(source):
         return _of_text(target)
     if _counts(source) or _counts(target):
@@ -164,7 +162,17 @@ def _of_text(target: Any) -> Cast:
         return _behind(trimmed, lambda texts: pc.replace_substring_regex(texts, r"([.]\d{6})\d+", r"\1").cast(target))
     if pa.types.is_time(target):
         return _behind(trimmed, lambda texts: _moments_of_the_day(texts).cast(target))
-    return _behind(trimmed, _plain(target))
+    return _behind(trimmed, _truths if target == BOOL else _plain(target))
+
+
+def _truths(texts: Any) -> Any:
+    """Text as truth values, with the words that Flink knows, where Arrow knows fewer."""
+    words = pc.utf8_lower(texts)
+    is_true, is_false = (pc.is_in(words, pa.array([word for word, truth in TRUTHS.items() if truth is wanted])) for wanted in (True, False))
+    wrong = texts.filter(pc.invert(pc.or_(is_true, is_false))).drop_null()
+    if len(wrong):
+        raise pa.ArrowInvalid(f"{wrong[0].as_py()!r} is neither true nor false")
+    return pc.if_else(texts.is_valid(), is_true, pa.scalar(None, BOOL))
 
 
 def _whole_numbers(texts: Any, target: Any) -> Any:

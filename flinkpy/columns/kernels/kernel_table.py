@@ -13,7 +13,20 @@ import pyarrow.compute as pc
 
 from flinkpy.columns import regular_expressions
 from flinkpy.columns.kernels import moments, nested, text
-from flinkpy.columns.kernels.arithmetic import arithmetic, divide, floor_divide, minus, modulo, of_float, of_number, plus, round_to, sign, to_whole
+from flinkpy.columns.kernels.arithmetic import (
+    arithmetic,
+    divide,
+    floor_divide,
+    minus,
+    modulo,
+    of_float,
+    of_number,
+    plus,
+    power,
+    round_to,
+    sign,
+    to_whole,
+)
 from flinkpy.columns.kernels.casts import cast, cast_where_possible
 from flinkpy.columns.kernels.logic import best, coalesce, comparison, is_in, is_truth, logic, then
 from flinkpy.columns.kernels.operand_types import Kernel
@@ -23,12 +36,14 @@ from flinkpy.columns.row_functions.text_functions import init_cap
 
 KERNELS: dict[str, Callable[..., Kernel]] = {
     "+": plus, "-": minus, "*": arithmetic("*", pc.multiply_checked, pc.multiply), "/": divide, "%": modulo,
+    "**": power,
     "negate": of_number(pc.negate_checked, pc.negate), "abs": of_number(pc.abs_checked, pc.abs), "sign": sign,
     "sqrt": of_float(pc.sqrt), "exp": of_float(pc.exp), "ln": of_float(pc.ln),
     "floor": to_whole(pc.floor), "ceil": to_whole(pc.ceil), "round": round_to,
     "==": comparison(pc.equal), "!=": comparison(pc.not_equal), "<": comparison(pc.less), "<=": comparison(pc.less_equal),
     ">": comparison(pc.greater), ">=": comparison(pc.greater_equal), "in_": is_in,
-    "is_null": lambda types: pc.is_null, "is_not_null": lambda types: pc.is_valid, "is_true": is_truth(True), "is_false": is_truth(False),
+    "is_null": lambda types: pc.is_null, "is_not_null": lambda types: pc.is_valid, "is_nan": of_float(pc.is_nan),
+    "is_true": is_truth(True), "is_false": is_truth(False),
     "&": logic(pc.and_kleene), "|": logic(pc.or_kleene), "not": logic(pc.invert), "then": then, "coalesce": coalesce,
     "upper": of_text(lambda: change_case(pc.utf8_upper, str.upper)), "lower": of_text(lambda: change_case(pc.utf8_lower, str.lower)),
     "char_length": of_text(lambda: length),

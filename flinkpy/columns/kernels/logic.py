@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.columns.kernels.operand_types import ANY_INT, BOOL, INT, BeyondSigned, Kernel, Types, bring, common_type, with_casts
+from flinkpy.columns.kernels.operand_types import ANY_INT, BOOL, INT, BeyondSigned, Kernel, Types, as_computed, bring, common_type, with_casts
 
 
 def comparison(kernel: Kernel) -> Callable[[Types], Kernel]:
@@ -53,11 +54,11 @@ def logic(kernel: Kernel) -> Callable[[Types], Kernel]:
 
 
 def is_in(types: Types, values: tuple[Any, ...]) -> Kernel:
-    choices = pa.array(values)
+    choices = _choices(values)
     wanted = common_type([types[0], choices.type])
     if wanted == INT and pa.types.is_uint64(types[0]):
         wanted = ANY_INT
-    choices = choices.cast(wanted)
+    choices = as_computed(choices, wanted)
     if pa.types.is_floating(wanted):  # Arrow compares bits, but NaN equals nothing, and 0.0 equals -0.0
         choices = choices.filter(pc.equal(choices, choices))
         if pc.any(pc.equal(choices, 0.0)).as_py():
@@ -68,6 +69,15 @@ def is_in(types: Types, values: tuple[Any, ...]) -> Kernel:
         return found if not column.null_count else pc.if_else(column.is_null(), pa.scalar(None, BOOL), found)
 
     return with_casts(kernel, types, wanted)
+
+
+def _choices(values: tuple[Any, ...]) -> Any:
+    """The values as an array; numbers beside floats are floats, and those of 2**63 or more are decimals."""
+    if any(isinstance(value, float) for value in values):
+        return pa.array([float(value) if isinstance(value, (int, Decimal)) else value for value in values])
+    if any(isinstance(value, int) and value >= 1 << 63 for value in values):
+        return pa.array([Decimal(value) if isinstance(value, int) else value for value in values])
+    return pa.array(values)
 
 
 def is_truth(wanted: bool) -> Callable[[Types], Kernel]:

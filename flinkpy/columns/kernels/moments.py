@@ -215,7 +215,8 @@ def _numbers(field: Field, texts: Any) -> Any:
         return pc.add(pc.index_in(pc.utf8_lower(texts), names), field.lowest).fill_null(1).to_numpy().astype(np.int64)
     if field.part == "fraction":
         texts = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, 6, "0"), 0, 6)
-    return texts.fill_null("1").cast(INT).to_numpy()
+    numbers = texts.fill_null("1").cast(INT).to_numpy()
+    return numbers if field.century is None else field.century + (numbers - field.century) % 100
 
 
 def date_format(types: Types, format: str) -> Kernel:
@@ -238,6 +239,8 @@ def _texts(field: Field, moments: Any) -> Any:
     if field.part == "fraction":
         return pc.utf8_slice_codeunits(pc.utf8_rpad(pc.utf8_lpad(_micro(moments).cast(TEXT), 6, "0"), 9, "0"), 0, field.width)
     number = _WRITTEN[field.part](moments).cast(INT)
+    if field.century is not None:
+        number = pc.subtract(number, pc.multiply(pc.divide(number, 100), 100))
     if field.names:
         return pa.array(field.names).take(pc.subtract(number, field.lowest))
     return pc.utf8_lpad(number.cast(TEXT), field.width, "0")

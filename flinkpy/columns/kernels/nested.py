@@ -39,6 +39,7 @@ def get(types: Types, field: str | int) -> Kernel:
 def at(types: Types) -> Kernel:
     kind, index = types
     if pa.types.is_map(kind):
+        common_type([kind.key_type, index])  # refuses a key of another kind
         return lambda maps, keys: _values_of(maps, keys)
     if not _is_list(kind):
         raise TypeError("it needs a list or a map")
@@ -57,8 +58,8 @@ def items_at(lists: Any, positions: Any) -> Any:
     if not isinstance(positions, int):
         missing |= positions.is_null().to_numpy(zero_copy_only=False)
         positions = positions.cast(INT).fill_null(1).to_numpy()
-    if np.any((np.asarray(positions) < 1) & ~missing):
-        raise IndexError("lists are counted from 1")
+    if (isinstance(positions, int) and positions < 1) or np.any((np.asarray(positions) < 1) & ~missing):
+        raise IndexError(f"the items of a list are counted from 1, this is {np.min(positions)}; the last one is at(col(...).cardinality)")
     offsets = lists.offsets.to_numpy()
     where = offsets[:-1] + positions - 1
     return lists.values.take(pa.array(where, INT, mask=missing | (where >= offsets[1:])))
@@ -66,9 +67,11 @@ def items_at(lists: Any, positions: Any) -> Any:
 
 def _values_of(maps: Any, keys: Any) -> Any:
     if isinstance(keys, pa.Scalar):
-        if not keys.is_valid:
-            return pa.nulls(len(maps), maps.type.item_type)
-        return pc.map_lookup(maps, keys.cast(maps.type.key_type), "last")
+        try:
+            key = keys.cast(maps.type.key_type)
+        except pa.ArrowInvalid:  # no key equals it, such as 1.5 among whole numbers
+            key = pa.scalar(None, maps.type.key_type)
+        return pc.map_lookup(maps, key, "last") if key.is_valid else pa.nulls(len(maps), maps.type.item_type)
     found = [None if held is None else dict(held).get(key) for held, key in zip(maps.to_pylist(), keys.to_pylist())]
     return pa.array(found, maps.type.item_type)
 

@@ -21,9 +21,7 @@ class NestedMethods(Making[E]):
 
     def at(self, index: Any) -> E:
         """The item of a list at a position counted from 1, as in SQL, or the value of a map's key; null if there is
-        none. Raises ProgramError for a constant position below 1."""
-        if isinstance(index, int) and not isinstance(index, bool) and index < 1:
-            raise ProgramError(f"at() counts the items of a list from 1, this is {index!r}; the last one is at(col(...).cardinality)")
+        none. A position below 1 is an error."""
         return self._call("at", index)
 
     @property

@@ -200,6 +200,8 @@ def _shown(moment: datetime.datetime, field: Field) -> str:
     if field.part == "fraction":
         return f"{moment.microsecond:06}".ljust(9, "0")[: field.width]
     number = _WRITTEN[field.part](moment)
+    if field.century is not None:
+        number %= 100
     return field.names[number - field.lowest] if field.names else str(number).zfill(field.width)
 
 

@@ -11,7 +11,7 @@ from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsS
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import FlinkpyError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,9 @@ class AvroSource(ColumnFileSource):
         with closing(open_binary(file)) as stream:
             try:
                 return _opened(stream, file)[1]
-            except (ValueError, EOFError, KeyError) as error:
+            except Exception as error:  # fastavro's, and those of each codec
+                if isinstance(error, (FlinkpyError, OSError)):
+                    raise
                 raise ProgramError(f"{file.path} is no Avro file: {error}") from error
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
@@ -53,8 +55,8 @@ class AvroSource(ColumnFileSource):
                 fields = [there.field(field.name) for field in self._in_files if field.name in there.names]
                 while records := list(islice(reader, self._batch_rows)):
                     yield self._with_nulls(_batch(records, fields))
-            except (ValueError, EOFError, KeyError, IndexError) as error:
-                if isinstance(error, pa.ArrowException):
+            except Exception as error:  # fastavro's, and those of each codec
+                if isinstance(error, (pa.ArrowException, FlinkpyError, OSError)):
                     raise
                 raise pa.ArrowInvalid(f"{error or 'it ends within a record'}") from error
 

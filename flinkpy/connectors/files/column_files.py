@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["AvroSource", "CsvSource", "JsonLinesSource", "ParquetSource"]
 
 SPLITS_PER_READER = 4  # at least, if a file has enough row groups: a faster reader can then take more
+_DECODED_BYTES, _MOST_DECODED_ROWS = 4 << 20, 64 << 10  # at a time; with all the file's columns
 SKIPPED_GROUPS = "numRowGroupsSkipped"
 
 
@@ -81,8 +82,15 @@ class ParquetSource(ColumnFileSource):
                     context.count(SKIPPED_GROUPS, len(numbers))
                     yield SkippedRows(sum(parquet.metadata.row_group(group).num_rows for group in numbers))
                     continue
-                for batch in parquet.iter_batches(batch_size=self._batch_rows, row_groups=numbers, columns=names):
+                for batch in parquet.iter_batches(batch_size=self._decoded_rows(parquet.metadata, numbers), row_groups=numbers, columns=names):
                     yield self._with_nulls(batch)
+
+    def _decoded_rows(self, metadata: Any, groups: list[int]) -> int:
+        """How many rows are decoded at a time, which are cut into batches then: each time costs something for every column."""
+        sizes = [metadata.row_group(group) for group in groups]
+        rows, size = sum(group.num_rows for group in sizes), sum(group.total_byte_size for group in sizes)
+        fitting: int = _DECODED_BYTES * rows // max(size, 1)
+        return max(self._batch_rows, min(_MOST_DECODED_ROWS, fitting))
 
     def _can_be_read(self, there: Any) -> bool:
         """Whether no value of this file is refused because it does not fit its column: then rows may be left out without a change."""

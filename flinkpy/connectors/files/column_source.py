@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.partition_folders import PartitionFolders
-from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, find_files
+from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, at_home, find_files
 from flinkpy.connectors.files.text_files import FileSplit
 from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
 from flinkpy.connectors.files.watched_files import FileWatcher, files_by_now
@@ -22,6 +22,7 @@ from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.file_systems import StoreError, is_without_answer, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +130,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
         if schema is not None and not isinstance(schema, pa.Schema):
             raise ProgramError(f'schema= takes a pyarrow schema, such as pa.schema([("n", pa.int64())]); this is {schema!r:.80}')
-        self._paths, self._wanted, self._watch_interval_ms = paths, columns, watch_interval_ms
+        self._paths, self._wanted, self._watch_interval_ms = at_home(paths), columns, watch_interval_ms
         try:
             self._files = find_files(paths)
         except NoFilesError as error:
@@ -266,6 +267,8 @@ class ColumnFileSource(Source[RowsSplit]):
                 yield read if self._in_files is self._schema else self._with_folders(read, split.file, item.num_rows)
         except (pa.ArrowException, OSError) as error:
             kind = type(self).__name__.removesuffix("Source")
+            if is_without_answer(error):
+                raise StoreError(f"cannot read {split.file.path} as {kind}: {told(error, split.file.store)}") from error
             raise ProgramError(f"cannot read {split.file.path} as {kind}: {error}{self._advice(split.file, str(error))}") from error
 
     def _may_match(self, file: FileInfo) -> bool:

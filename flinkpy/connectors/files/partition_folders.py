@@ -36,7 +36,7 @@ class PartitionFolders:
     def __init__(self, paths: PathArgument, files: Sequence[FileInfo], given: pa.Schema | None = None) -> None:
         import pyarrow as pa
 
-        self._roots = [_root(str(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        self._roots = [_root(os.path.expanduser(path)) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
         self._first = files[0].path if files else ""
         self._names = list(self._texts(self._first)) if files else []
         texts = [self._checked(file.path) for file in files]

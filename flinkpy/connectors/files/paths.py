@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import file_system, shown, split_url
+from flinkpy.core.file_systems import file_system, shown, split_url, told
 
 PathArgument = str | Path | Sequence[str | Path]
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
@@ -54,12 +54,19 @@ def find_files(paths: PathArgument) -> list[FileInfo]:
     for path in given:
         if not isinstance(path, (str, Path)):
             raise ProgramError(f"a path is text or a Path, this is {path!r:.80}")
-    return [info for path in given for info in _find(str(path))]
+    return [info for path in given for info in _find(os.path.expanduser(path))]
 
 
 def local_path(path: str) -> str:
-    """The path in a ``file://`` URI; any other path unchanged."""
-    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else path
+    """The path in a ``file://`` URI; ``~`` is the folder of this user; any other path unchanged."""
+    return unquote(path[len(_FILE_URI) - 1:]) if path.startswith(_FILE_URI) else os.path.expanduser(path)
+
+
+def at_home(paths: PathArgument) -> PathArgument:
+    """The paths with the folder of this user in place of ``~``, for a process that is another user's."""
+    if isinstance(paths, (str, Path)):
+        return os.path.expanduser(paths)
+    return [os.path.expanduser(path) if isinstance(path, (str, Path)) else path for path in paths] if isinstance(paths, Iterable) else paths
 
 
 def _find(path: str) -> list[FileInfo]:
@@ -104,7 +111,7 @@ def _find_remote(url: str) -> list[FileInfo]:
         info = system.get_file_info(start)
         infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
     except (OSError, ValueError, NotImplementedError) as error:
-        raise ProgramError(f"cannot look at {shown(store)}{within}: {error}") from error
+        raise ProgramError(f"cannot look at {shown(store)}{within}: {told(error, store)}") from error
     wanted = re.compile(re.escape(root) + _pattern(within.rstrip("/")) + r"(?:/.*)?", re.DOTALL)
     files = [one for one in infos if one.type is fs.FileType.File and not _is_hidden(one.path[len(start):], within[len(fixed):])]
     found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, at_home, find_files
 from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
 from flinkpy.connectors.source_api.readers import SequentialReader
 from flinkpy.connectors.source_api.source import (
@@ -59,7 +59,7 @@ class WatchedTextFileSource(Source[FileSplit]):
 
     def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = None, *, interval_ms: int) -> None:
         check_charset(charset)
-        self._paths, self._charset, self._split_bytes, self._interval_s = paths, charset, split_bytes, interval_ms / 1000
+        self._paths, self._charset, self._split_bytes, self._interval_s = at_home(paths), charset, split_bytes, interval_ms / 1000
 
     @property
     def boundedness(self) -> Boundedness:

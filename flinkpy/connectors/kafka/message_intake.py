@@ -125,6 +125,14 @@ class MessageIntake:
                 self._changed.notify()
         return messages
 
+    def pending(self, offsets: Offsets) -> int | None:
+        """The records from these offsets on, as far as the brokers' last answers tell; None before those."""
+        ends = {partition: self._consumer.get_watermark_offsets(each, cached=True)[1]
+                for partition, each in zip(offsets, _positions(offsets))}
+        if any(end < 0 for end in ends.values()):
+            return None
+        return sum(max(0, ends[partition] - offset) for partition, offset in offsets.items())
+
     def commit(self, offsets: Offsets) -> None:
         """Commits the offsets to the group, in the background."""
         self._do(lambda: self._commit(offsets))

@@ -72,8 +72,8 @@ def owner_of(partition: KafkaTopicPartition, readers: int) -> int:
 class PartitionEnumerator(SplitEnumerator[KafkaSplit]):
     """Looks for partitions, once or every ``interval_s``, and pushes them to their readers.
 
-    ``look(seen, ends_are_others)`` runs in the background; ``seen`` is None at the first look. Without ``interval_s`` the readers are told that no more
-    will come. A look that fails fails the job only if the readers wait for it: later they have partitions to go on with.
+    ``look(seen, ends_are_others)`` runs in the background; ``seen`` is None at the first look. Without ``interval_s`` the readers are told that
+    no more will come. A look that fails fails the job only if the readers wait for it: later they have partitions to go on with.
 
     ``ends`` is what the program says of the partitions' ends. A checkpoint's partitions keep theirs, unless the program says something else now.
     """

@@ -50,13 +50,13 @@ class KafkaReader(SourceReader[KafkaSplit]):
         self._offset = 0  # of the first record of the last batch, or of the one that cannot be decoded
         self._done: list[KafkaSplit] = []  # read to their stop: a later run of the job may have another one
         self._stops: Stops = {}
-        self._close_intake: Callable[[], None] = lambda: None
+        self._has_intake = False
         self._ended: Offsets = {}  # the offsets of partitions that were read to their stop, until they are committed
         self._to_commit: dict[int, Offsets] = {}
 
     def start(self) -> None:
         self._intake = self._open_intake()
-        self._close_intake = self._intake.close
+        self._has_intake = True
 
     # -- splits ---------------------------------------------------------------------------------------------------------------
 
@@ -174,6 +174,9 @@ class KafkaReader(SourceReader[KafkaSplit]):
                 raise MalformedRecordError(self.position() or "", error.__cause__) from None
             raise (error.__cause__ or error) from None
 
+    def pending_records(self) -> int | None:
+        return self._intake.pending({partition: split.offset for partition, split in self._splits.items()})
+
     def split_of_batch(self) -> str | None:
         return f"{self._last.topic}-{self._last.partition}" if self._last is not None else None
 
@@ -191,12 +194,13 @@ class KafkaReader(SourceReader[KafkaSplit]):
         offsets = self._to_commit.get(checkpoint_id)
         self._to_commit = {number: later for number, later in self._to_commit.items() if number > checkpoint_id}
         if offsets:
-            self._ended = {partition: offset for partition, offset in self._ended.items() if partition not in offsets}
+            self._ended = {partition: end for partition, end in self._ended.items() if offsets.get(partition) != end}
             self._intake.commit(offsets)
 
     def close(self) -> None:
         self._ready.clear()
-        self._close_intake()
+        if self._has_intake:  # it may be that none could be opened
+            self._intake.close()
 
     def __repr__(self) -> str:
         return f"<KafkaReader: {len(self._splits)} partitions, {len(self._added)} waiting>"

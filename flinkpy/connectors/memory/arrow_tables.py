@@ -80,8 +80,9 @@ def _table_of(data: Any) -> pa.Table:
         return pa.Table.from_batches([data])
     if type(data).__name__ == "DataFrame" and type(data).__module__.partition(".")[0] == "pandas":
         return _table_of_pandas(data)
-    if not is_arrow_stream(data):
-        raise ProgramError(f"from_arrow takes a pyarrow.Table or RecordBatch, or a frame that gives an Arrow stream, this is a {type(data).__name__}")
+    if not hasattr(data, "__arrow_c_stream__") or isinstance(data, type):
+        raise ProgramError("from_arrow takes a pyarrow.Table or RecordBatch, or what gives an Arrow stream (__arrow_c_stream__), this is a "
+                           f"{type(data).__name__}")
     try:
         return pa.RecordBatchReader.from_stream(data).read_all()
     except (pa.ArrowException, TypeError, ValueError) as error:

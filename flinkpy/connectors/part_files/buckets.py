@@ -48,6 +48,11 @@ class BucketAssigner(ABC):
             return [(name, ColumnBatch(batch.data.take(positions))) for name, positions in shares.items()]
         return [(name, RowBatch([values[at] for at in positions])) for name, positions in shares.items()]
 
+    names_in_folders: Sequence[str] = ()  # columns whose values stand there, and not in the files
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raises ProgramError if there are no buckets for columns, or fields, of these names."""
+
     def type_written(self, type_info: TypeInformation | None) -> TypeInformation | None:
         """The type of what is written of records of this declared type."""
         return type_info
@@ -105,7 +110,7 @@ class ByColumns(BucketAssigner):
             raise ProgramError(f"the columns of partitions are a list of names, at least one; this is {names!r:.80}")
         if len(set(names)) < len(names):
             raise ProgramError(f"a column stands twice in those of the partitions: {', '.join(names)}")
-        self._names = list(names)
+        self._names = self.names_in_folders = list(names)
 
     def bucket_for(self, now_ms: int) -> None:
         return None
@@ -114,7 +119,7 @@ class ByColumns(BucketAssigner):
         return self._columns_shared(batch.data) if isinstance(batch, ColumnBatch) else self._rows_shared(batch.values)
 
     def _columns_shared(self, data: Any) -> Iterator[tuple[str, Batch]]:
-        self._check(data.schema.names)
+        self.check_names(data.schema.names)
         import numpy as np
         import pyarrow as pa
 
@@ -142,12 +147,12 @@ class ByColumns(BucketAssigner):
             record = plain(value)
             if not isinstance(record, dict):
                 raise ProgramError(f"partitions by {', '.join(self._names)} need records whose fields have names; {value!r:.80} has none")
-            self._check(list(record))
+            self.check_names(list(record))
             folder = folder_of({name: record[name] for name in self._names})
             shares.setdefault(folder, []).append({name: each for name, each in record.items() if name not in self._names})
         return ((folder, RowBatch(records)) for folder, records in shares.items())
 
-    def _check(self, names: Sequence[str]) -> None:
+    def check_names(self, names: Sequence[str]) -> None:
         missing = [name for name in self._names if name not in names]
         if missing:
             raise ProgramError(f"there is no column {missing[0]!r} to partition by; there are {', '.join(map(str, names))}")

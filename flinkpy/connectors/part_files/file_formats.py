@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
@@ -53,6 +54,10 @@ class FileFormat(BulkWriterFactory):
 
     def of_type(self, type_info: TypeInformation | None) -> FileFormat:
         """This format, adapted to a stream of that declared type."""
+        return self
+
+    def without_columns(self, names: Collection[str]) -> FileFormat:
+        """This format, for records without these columns of its."""
         return self
 
     @abstractmethod
@@ -160,12 +165,23 @@ class CsvFormat(FileFormat):
             raise ProgramError(f'CsvFormat: quoting_style is "needed" or "all_valid", this is {quoting_style!r:.80}')
         check_encoding(encoding)
         self._columns, self._header, self._encoding, self._compression = columns, header, encoding, compression
+        if isinstance(columns, str):
+            raise ProgramError(f"CsvFormat: columns are a list of names, this is {columns!r:.80}")
+        if not isinstance(header, bool):
+            raise ProgramError(f"CsvFormat: header is True or False, this is {header!r:.80}")
         self.suffix = ".csv" + compressed_suffix(compression)
         self._lines = CsvLines(delimiter, null_value, quoting_style == "all_valid")
 
     @property
     def can_be_concatenated(self) -> bool:
         return not self._header and not _has_mark(self._encoding)
+
+    def without_columns(self, names: Collection[str]) -> FileFormat:
+        if self._columns is None or not set(names) & set(self._columns):
+            return self
+        form = copy.copy(self)
+        form._columns = [name for name in self._columns if name not in names]
+        return form
 
     def open(self, file: OutputFile) -> PartWriter:
         fields, lines = _Fields(self._columns), self._lines
@@ -281,6 +297,9 @@ class ParquetFormat(FileFormat):
         schema = _declared_schema(self._schema, type_info)
         return self if schema is self._schema else ParquetFormat(schema, self._compression)
 
+    def without_columns(self, names: Collection[str]) -> FileFormat:
+        return self if self._schema is None else ParquetFormat(_schema_without(self._schema, names), self._compression)
+
     def open(self, file: OutputFile) -> PartWriter:
         return ParquetPart(file, self._schema, self._compression)
 
@@ -314,10 +333,19 @@ class AvroFormat(FileFormat):
         schema = _declared_schema(self._schema, type_info)
         return self if schema is self._schema else AvroFormat(schema, self._codec)
 
+    def without_columns(self, names: Collection[str]) -> FileFormat:
+        return self if self._schema is None else AvroFormat(_schema_without(self._schema, names), self._codec)
+
     def open(self, file: OutputFile) -> PartWriter:
         from flinkpy.connectors.part_files.avro.avro_part import AvroPart
 
         return AvroPart(file, self._schema, self._codec)
+
+
+def _schema_without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
 def _declared_schema(given: pa.Schema | None, type_info: TypeInformation | None) -> pa.Schema | None:

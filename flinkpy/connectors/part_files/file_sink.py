@@ -77,12 +77,17 @@ class FileSink(Sink):
         if not isinstance(rolling, RollingPolicy):
             raise ProgramError(f"rolling= takes a RollingPolicy, such as RollingPolicy.on_checkpoint_rolling_policy(); this is {rolling!r:.80}")
         self._rolling, self._check_interval_ms, self._compact = rolling, check_interval_ms, compact
+        self._format = self._format.without_columns(self._buckets.names_in_folders)
 
     def of_type(self, type_info: TypeInformation | None) -> FileSink:
         """This sink, adapted to a stream of that declared type."""
         sink = copy.copy(self)
         sink._format = self._format.of_type(self._buckets.type_written(type_info))
         return sink
+
+    def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
+        if names is not None:
+            self._buckets.check_names(names)
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         names = self._names(context, restored=False)
@@ -98,7 +103,7 @@ class FileSink(Sink):
         return self._writer_of(context, names, state)
 
     def create_committer(self, context: OperatorContext) -> Committer:
-        return PartCommitter(self._storage)
+        return PartCommitter(self._storage, self._path if takes_checkpoints(context.configuration) else None)
 
     @property
     def _storage(self) -> PartStorage:

@@ -135,9 +135,10 @@ class FileWriter(SinkWriter):
         return joined
 
     def _sync(self, parts: Sequence[PartFile]) -> None:
-        if self._synced:
+        if self._synced and parts:
             for part in parts:
                 self._storage.sync(part.hidden)
+            self._storage.sync_names([part.hidden for part in parts], self._names.folder)
 
     def snapshot_state(self, checkpoint_id: int) -> Sequence[FileWriterState]:
         self._names.checkpoint_id = checkpoint_id

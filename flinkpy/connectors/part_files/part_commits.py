@@ -13,10 +13,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class PartCommitter(Committer):
-    """Renames. A file that has its own name already was committed before."""
+    """Renames. A file that has its own name already was committed before. ``synced_below``: the sink's folder, if names must outlive a crash of the
+    machine."""
 
-    def __init__(self, storage: PartStorage) -> None:
-        self._storage = storage
+    def __init__(self, storage: PartStorage, synced_below: str | None = None) -> None:
+        self._storage, self._synced_below = storage, synced_below
 
     def commit(self, committables: Sequence[PartFile]) -> None:
         for part in committables:
@@ -24,3 +25,5 @@ class PartCommitter(Committer):
                 _LOG.warning("neither %s nor %s is there: the part was moved or removed", part.final, part.hidden)
             for source in part.sources:
                 self._storage.remove(source)
+        if self._synced_below is not None:
+            self._storage.sync_names([part.final for part in committables], self._synced_below)

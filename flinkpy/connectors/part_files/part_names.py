@@ -31,7 +31,7 @@ class PartNames:
     those of another sink that writes into the same folder."""
 
     def __init__(self, path: str, prefix: str, suffix: str, task: TaskInfo, operator: OperatorId, piece: str) -> None:
-        self._path, self._suffix, self._task = path, suffix, task
+        self.folder, self._suffix, self._task = path, suffix, task
         self._sink_stem = f"{prefix}-{task.attempt_id.job_id:.8}-{operator:.6}-"
         self._stem = f"{self._sink_stem}{task.subtask_index}{piece}"
         self.checkpoint_id = 0  # the last one, for files that are begun now
@@ -43,7 +43,7 @@ class PartNames:
 
     def part(self, bucket: str, number: int) -> PartFile:
         """The names of that part."""
-        folder = os.path.join(self._path, bucket)
+        folder = os.path.join(self.folder, bucket)
         name = f"{self._stem}-{number}{self._suffix}" if number else f"{self._stem}{self._suffix}"
         return PartFile(os.path.join(folder, self._hidden(name)), os.path.join(folder, name))
 
@@ -65,7 +65,7 @@ class PartNames:
         """
         stem = re.escape(self._sink_stem)
         hidden = re.compile(rf"\.(?:compacted-)?{stem}(\d+)(?!\d).*\.inprogress\.(\d+)-(\d+)", re.DOTALL)
-        for path in storage.below(self._path):
+        for path in storage.below(self.folder):
             found = hidden.fullmatch(os.path.basename(path))
             if found is None:
                 continue

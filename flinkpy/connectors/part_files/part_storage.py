@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from flinkpy.connectors.files.paths import local_path
 from flinkpy.connectors.part_files.part_writer import OutputFile
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import file_system, is_object_store, shown, split_url
+from flinkpy.core.file_systems import StoreError, file_system, is_object_store, is_without_answer, shown, split_url, told
 
 _LARGEST_COPY = 4 << 30  # S3 copies objects of up to 5 GB in one request; a part may exceed this by its last batch
 
@@ -53,6 +54,9 @@ class PartStorage(ABC):
 
     def sync(self, path: str) -> None:
         """Waits until the closed file will outlive a crash of the machine."""
+
+    def sync_names(self, paths: Iterable[str], top: str) -> None:
+        """Waits until the names of these files, and of the folders from ``top`` down to them, will."""
 
     def fetch(self, path: str, target: str) -> None:
         """Copies the file to the local disk."""
@@ -102,21 +106,42 @@ class Disk(PartStorage):
         finally:
             os.close(descriptor)
 
+    def sync_names(self, paths: Iterable[str], top: str) -> None:
+        folders = {os.path.dirname(top)}
+        for path in paths:
+            folder = os.path.dirname(path)
+            while folder not in folders:
+                folders.add(folder)
+                folder = os.path.dirname(folder)
+        for folder in folders:
+            with suppress(FileNotFoundError, PermissionError):  # taken away since, or above what this user may read
+                self.sync(folder)
+
 
 class ArrowStorage(PartStorage):
     """What Arrow knows: S3, Google's and Azure's stores, HDFS."""
 
     def __init__(self, store: str) -> None:
-        self._name = shown(store)
+        self._store, self._name = store, shown(store)
         try:
             self._system, self._root = file_system(store)
         except (OSError, ValueError, NotImplementedError) as error:
-            raise ProgramError(f"cannot write to {self._name}: {error}") from error
+            raise ProgramError(f"cannot write to {self._name}: {told(error, store)}") from error
         self._copies = is_object_store(self._system)
         self.largest_part = _LARGEST_COPY if self._copies else None
 
     def name_of(self, path: str) -> str:
         return self._name + path
+
+    @contextmanager
+    def _telling(self, what: str, path: str) -> Iterator[None]:
+        """Around calls of Arrow. Raises StoreError with the path, and for a server that does not answer with its place."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreError(f"{what} {self.name_of(path)}: {told(error, self._store)}") from error
 
     def create(self, path: str) -> OutputFile:
         try:
@@ -124,31 +149,36 @@ class ArrowStorage(PartStorage):
                 self._system.create_dir(os.path.dirname(self._root + path), recursive=True)
             file: OutputFile = self._system.open_output_stream(self._root + path)
         except OSError as error:
-            raise ProgramError(f"cannot write {self.name_of(path)}: {error}") from error
+            kind = StoreError if is_without_answer(error) else ProgramError
+            raise kind(f"cannot write {self.name_of(path)}: {told(error, self._store)}") from error
         return file
 
     def publish(self, hidden: str, final: str) -> bool:
-        if not self._is_there(hidden):
-            return self._is_there(final)
-        self._system.move(self._root + hidden, self._root + final)
+        with self._telling("cannot give a written part its name", final):
+            if not self._is_there(hidden):
+                return self._is_there(final)
+            self._system.move(self._root + hidden, self._root + final)
         return True
 
     def _is_there(self, path: str) -> bool:
         return bool(self._system.get_file_info(self._root + path).is_file)
 
     def size(self, path: str) -> int:
-        return int(self._system.get_file_info(self._root + path).size)
+        with self._telling("cannot look at", path):
+            return int(self._system.get_file_info(self._root + path).size)
 
     def remove(self, path: str) -> None:
         try:
-            self._system.delete_file(self._root + path)
+            with self._telling("cannot remove", path):
+                self._system.delete_file(self._root + path)
         except FileNotFoundError:
             pass
 
     def below(self, folder: str) -> Iterator[str]:
         from pyarrow import fs
 
-        found = self._system.get_file_info(fs.FileSelector(self._root + folder, recursive=True, allow_not_found=True))
+        with self._telling("cannot look at", folder):
+            found = self._system.get_file_info(fs.FileSelector(self._root + folder, recursive=True, allow_not_found=True))
         return (info.path[len(self._root):] for info in found if info.is_file)
 
     def fetch(self, path: str, target: str) -> None:

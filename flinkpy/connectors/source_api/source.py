@@ -141,6 +141,10 @@ class SourceReader(ABC, Generic[S]):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Says that the checkpoint is complete."""
 
+    def pending_records(self) -> int | None:
+        """How many records are there that were not read; None if the reader does not know. Called when somebody reads metrics."""
+        return None
+
     def split_of_batch(self) -> str | None:
         """The id of the split that the whole of the last polled batch came from. Readers that read several splits
         concurrently override this, and call ``context.split_begun`` and ``context.split_finished`` when they begin

@@ -14,6 +14,7 @@ from typing import Any
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.connectors.source_api.broken_records import BrokenRecords
 from flinkpy.connectors.source_api.event_order import Numbering, Reordering
+from flinkpy.connectors.source_api.reader_timer import ReaderTimer
 from flinkpy.connectors.source_api.source import (
     CustomSourceEvent,
     NoMoreSplits,
@@ -30,7 +31,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.parts import Parts
 from flinkpy.core.program.code import dumps_data, loads
 from flinkpy.operators.base import InputStatus, SourceOperator
-from flinkpy.operators.context import OperatorContext, Output, TimerHandle
+from flinkpy.operators.context import OperatorContext, Output
 from flinkpy.operators.functions import RuntimeContext
 from flinkpy.state.saved_state import SavedState
 
@@ -56,7 +57,8 @@ class SourceReaderOperator(SourceOperator):
         self.source, self.is_columnar = source, source.is_columnar
         self._reader: SourceReader[Any] | None = None
         self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
-        self._timer: TimerHandle | None = None
+        self._timer: ReaderTimer | None = None
+        self._lags: dict[str, float] = {}  # of the last batch whose records have timestamps
 
     def set_error_policy(self, policy: ErrorPolicy, name: str) -> None:
         if not self.source.takes_error_policy:
@@ -102,7 +104,8 @@ class SourceReaderOperator(SourceOperator):
     def close(self) -> None:
         reader, self._reader = self._reader, None
         self._rest, self._poll = None, _nothing_more  # frees what the reader holds now, although the task lives on
-        self._cancel_timer()
+        if self._timer is not None:
+            self._timer.cancel()
         if reader is not None:
             reader.close()
 
@@ -130,6 +133,8 @@ class SourceReaderOperator(SourceOperator):
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):
             raise self._failed(TypeError(f"poll() gives a RowBatch, a ColumnBatch, a Watermark or an InputStatus, this is {polled!r:.80}"))
+        if polled.timestamps is not None:
+            self._lags["currentFetchEventTimeLag"] = self.context.clock.time_ms() - int(polled.timestamps[-1])
         if type(polled) is RowBatch and len(polled.values) > self.batch_size:
             self._rest = Parts(polled)
             polled = self._rest.take(self.batch_size)
@@ -140,6 +145,12 @@ class SourceReaderOperator(SourceOperator):
         self._emit_batch(batch)
         if type(batch) is RowBatch:
             self.rows_emitted += len(batch.values)
+        if batch.timestamps is not None:
+            self._lags["currentEmitEventTimeLag"] = self.context.clock.time_ms() - int(batch.timestamps[-1])
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        pending = None if self._reader is None else self._reader.pending_records()
+        return {**self._lags, **({} if pending is None else {"pendingRecords": pending})}
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """The reader's position is after its whole last batch, so the rest of that batch is emitted before the
@@ -178,6 +189,7 @@ class SourceReaderOperator(SourceOperator):
 
     def _reader_context(self) -> ReaderContext:
         task = self.context.task
+        timer = self._timer = ReaderTimer(self.context.timers, lambda: self.wake_up())
         return ReaderContext(
             subtask_index=task.subtask_index,
             parallelism=task.parallelism,
@@ -186,7 +198,7 @@ class SourceReaderOperator(SourceOperator):
             request_split=lambda: self._send_to_coordinator(SplitRequested(self._host)),
             send_source_event=lambda event: self._send_to_coordinator(CustomSourceEvent(dumps_data(event, f"an event of {self.context.name}"))),
             wake_up=lambda: self.wake_up(),  # a lambda, because the task sets ``wake_up`` later
-            wake_up_after=self._wake_up_after,
+            wake_up_after=timer.set,
             split_begun=self.split_begun,
             split_finished=self.split_finished,
             diverts=self.error_policy is not None,
@@ -199,20 +211,6 @@ class SourceReaderOperator(SourceOperator):
 
     def split_finished(self, split_id: str) -> None:
         """Called when the reader has returned its last batch of this split."""
-
-    def _wake_up_after(self, delay_s: float) -> None:
-        """Sets the operator's one timer. Readers ask at every poll, so a later call replaces an earlier one."""
-        self._cancel_timer()
-        self._timer = self.context.timers.call_later(delay_s, self._timer_fired)
-
-    def _timer_fired(self) -> None:
-        self._timer = None
-        self.wake_up()
-
-    def _cancel_timer(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
 
     def _opened(self) -> SourceReader[Any]:
         if self._reader is None:

@@ -114,6 +114,9 @@ LOCAL_BACKUP_DIRECTORIES = option(
     "Where workers keep these copies: folders, separated by commas, taken in turn by jobs; those of io.tmp.dirs when absent.",
     aliases=("taskmanager.state.local.root-dirs",))
 
+CHECKPOINT_HISTORY = option(
+    "web.checkpoints.history", int, 10, "Of how many checkpoints, the latest of a job, REST and the history tell details.", at_least=1)
+
 
 def keeps_local_backups(values: Mapping[str, Any]) -> bool:
     """Whether workers keep copies of what is saved for checkpoints."""
@@ -140,6 +143,7 @@ class CheckpointSettings:
     retained: int = 1
     incremental: bool = False
     alignment_timeout_ms: int | None = None  # after which barriers overtake records; None: they never do
+    history: int = 10  # checkpoints of which details are told
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> CheckpointSettings:
@@ -150,7 +154,7 @@ class CheckpointSettings:
             None if interval is None else interval.total_seconds(), min_pause_s, read(values, CHECKPOINT_TIMEOUT).total_seconds(),
             1 if min_pause_s > 0 else read(values, CHECKPOINT_MAX_CONCURRENT), read(values, CHECKPOINT_TOLERABLE_FAILURES),
             read(values, CHECKPOINT_MODE), read(values, CHECKPOINT_RETENTION), read(values, CHECKPOINTS_RETAINED),
-            read(values, CHECKPOINT_INCREMENTAL), _alignment_timeout_ms(values),
+            read(values, CHECKPOINT_INCREMENTAL), _alignment_timeout_ms(values), read(values, CHECKPOINT_HISTORY),
         )
 
 

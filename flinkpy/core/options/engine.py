@@ -137,6 +137,9 @@ SCHEDULING_STRATEGY = option(
     SchedulingStrategyKind.PIPELINED_REGION,
     "pipelined-region, eager or lazy-from-sources.",
 )
+ATTEMPTS_HISTORY = option(
+    "jobmanager.execution.attempts-history-size", int, 16,
+    "How many attempts of each subtask, the latest that have ended, are remembered.", at_least=1)
 SHOW_PROGRESS = option("client.progress", bool, None, "The live progress line; on where standard error is a terminal.")
 TASK_OUTPUT = option(
     "client.task-output", OutputForm, OutputForm.NAMED,

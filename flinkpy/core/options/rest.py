@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import option, read
 
 
@@ -30,6 +31,45 @@ REST_AUTHENTICATION = option(
     "TOKEN: whoever asks must send the header 'Authorization: Bearer …' with the token. NONE: whoever reaches the port may cancel jobs.")
 REST_TOKEN = option("rest.token", str, None, "The token; without it, a new one at each start.")
 
+TLS_ENABLED = option("security.ssl.rest.enabled", bool, False, "Whether the REST endpoint speaks https, and nothing else.")
+TLS_KEYSTORE = option(
+    "security.ssl.rest.keystore", str, None,
+    "A PEM file with the REST endpoint's certificate, those between it and its authority, and, unless it has a file of its own, the key.",
+    aliases=("security.ssl.keystore",))
+TLS_KEY = option("security.ssl.rest.key", str, None, "A PEM file with the key of the certificate (not an option of Flink's).")
+TLS_KEY_PASSWORD = option(
+    "security.ssl.rest.key-password", str, None, "The password of the key, if it is encrypted.", aliases=("security.ssl.key-password",))
+TLS_TRUSTSTORE = option(
+    "security.ssl.rest.truststore", str, None, "A PEM file with the authorities whose certificates clients may show.",
+    aliases=("security.ssl.truststore",))
+TLS_CLIENTS = option(
+    "security.ssl.rest.authentication-enabled", bool, False,
+    "Whether clients must show a certificate of an authority in security.ssl.rest.truststore. The token is needed all the same.")
+
+
+@dataclass(frozen=True)
+class TlsConfig:
+    """Files, in PEM. Clients show a certificate if there is a ``truststore``."""
+
+    keystore: str
+    key: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    truststore: str | None = None
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> TlsConfig | None:
+        """Raises ConfigurationError if a file that is needed is not named."""
+        if not read(values, TLS_ENABLED):
+            return None
+        keystore, truststore = read(values, TLS_KEYSTORE), read(values, TLS_TRUSTSTORE)
+        if keystore is None:
+            raise ConfigurationError(f"option {TLS_ENABLED.key}: name the certificate's PEM file with {TLS_KEYSTORE.key}")
+        if not read(values, TLS_CLIENTS):
+            return TlsConfig(keystore, read(values, TLS_KEY), read(values, TLS_KEY_PASSWORD))
+        if truststore is None:
+            raise ConfigurationError(f"option {TLS_CLIENTS.key}: name the PEM file of the clients' authorities with {TLS_TRUSTSTORE.key}")
+        return TlsConfig(keystore, read(values, TLS_KEY), read(values, TLS_KEY_PASSWORD), truststore)
+
 
 @dataclass(frozen=True)
 class RestConfig:
@@ -39,9 +79,11 @@ class RestConfig:
     address: str = "localhost"
     port: int | None = None
     needs_token: bool = True
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
+    tls: TlsConfig | None = None
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RestConfig:
         return RestConfig(read(values, REST_ENABLED), read(values, REST_BIND_ADDRESS), read(values, REST_PORT),
-                          read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN, read(values, REST_TOKEN))
+                          read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN, read(values, REST_TOKEN),
+                          TlsConfig.of(values))

@@ -38,17 +38,17 @@ def explain(value: Any, dumps: Callable[[Any], object]) -> str | None:
     >>> import pickle, threading
     >>> lock = threading.Lock()
     >>> explain([lock], pickle.dumps)
-    'it holds a _thread.lock, which cannot be pickled. Make it in open() of a function class, so that every worker has its own'
+    'it holds a _thread.lock, which cannot be pickled. Values go from worker to worker: keep it out of them'
     """
     way = list(_way(value, dumps))
     culprit = way[-1].value
-    reason = _reason(culprit, dumps)
     told = _Told()
     for part in way:
         told.add(part)
     if told.subject is None:
-        return None if _is_engines(culprit) else f"it holds a {_type_name(culprit)}, which {reason}"
-    return f"{told.sentence(culprit)} {reason}"
+        advice = "Values go from worker to worker: keep it out of them"
+        return None if _is_engines(culprit) else f"it holds a {_type_name(culprit)}, which {_reason(culprit, dumps, advice)}"
+    return f"{told.sentence(culprit)} {_reason(culprit, dumps, 'Make it in open() of a function class, so that every worker has its own')}"
 
 
 class _Told:
@@ -214,7 +214,7 @@ def _type_name(value: Any) -> str:
     return type(value).__qualname__ if module == "builtins" or _is_engines(value) else f"{module}.{type(value).__qualname__}"
 
 
-def _reason(culprit: Any, dumps: Callable[[Any], object]) -> str:
+def _reason(culprit: Any, dumps: Callable[[Any], object], advice: str) -> str:
     """Why it cannot be pickled, in the error's own words if it has any, and what to do."""
     error = _error(culprit, dumps)
     while error is not None and isinstance(error.__cause__, Exception):
@@ -226,4 +226,4 @@ def _reason(culprit: Any, dumps: Callable[[Any], object]) -> str:
     why = "cannot be pickled" + ("" if says_no_more else f" ({text})")
     if isinstance(culprit, _GENERATORS):
         return f"{why}. Make it inside the function, or give a list in its place"
-    return f"{why}. Make it in open() of a function class, so that every worker has its own"
+    return f"{why}. {advice}"

@@ -17,6 +17,7 @@ class ReadVerbs(Sources[S]):
     read_parquet = Sources.from_parquet
     read_csv = Sources.from_csv
     read_json = Sources.from_json_lines
+    read_json_lines = Sources.from_json_lines
     read_avro = Sources.from_avro
 
     def read_text(self, file_path: str, charset_name: str = "UTF-8") -> S:

@@ -13,7 +13,7 @@ from flinkpy.common.typeinfo import TypeInformation, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.users_values import unbuilt
-from flinkpy.datastream.checks import check_strategy, check_type, located, refuse
+from flinkpy.datastream.checks import check_arity, check_strategy, check_type, located, refuse
 from flinkpy.datastream.streams.reading import read_function, read_source
 from flinkpy.datastream.streams.recorded import RecordedStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
@@ -85,6 +85,13 @@ class Sources(ABC, Generic[S]):
         """
         from flinkpy.connectors.memory.datagen import DataGeneratorSource
 
+        if not callable(function):
+            raise refuse(f"generate() takes a function of the index, this is {function!r:.80}; from_sequence(0, 4) gives five numbers")
+        check_arity(function, 1, "generate()")
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+            raise refuse(f"generate() takes a number of records as count, this is {count!r:.80}")
+        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, (int, float))):
+            raise refuse(f"generate() takes a number of records a second as rate, this is {rate!r:.80}")
         type_info = check_type(type_info, "generate()")
         with located():
             return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
@@ -197,8 +204,9 @@ class Sources(ABC, Generic[S]):
             return self._read(source, "Avro Source")
 
     def from_arrow(self, data: Any, batch_rows: int | None = None) -> S:
-        """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of any frame that exports itself as
-        an Arrow stream (``__arrow_c_stream__``), such as a Polars frame. ``batch_rows`` is how many rows a batch has.
+        """Reads as columns the rows of a ``pyarrow.Table`` or ``RecordBatch``, or of anything that exports itself as an
+        Arrow stream of rows (``__arrow_c_stream__``), such as a Polars frame or a ``RecordBatchReader``, which is read to its end now.
+        ``batch_rows`` is how many rows a batch has.
 
         >>> env.from_arrow(polars.read_parquet("flights.parquet"))  # doctest: +SKIP
         """

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from flinkpy.common.configuration import Configuration
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.job_execution_result import JobExecutionResult
+from flinkpy.common.job_listener import JobListener
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.prompts import shorten_errors
@@ -51,6 +52,21 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         if read(self.program.values, options.ATTACHED):
             register_background_job(job)
         return JobClient(job)
+
+    def register_job_listener(self, job_listener: JobListener) -> None:
+        """Has the listener told of each job that this environment submits from now on.
+
+        >>> env.register_job_listener(JobListener())  # doctest: +SKIP
+        """
+        self.program.listeners.registered.append(job_listener)
+
+    def get_job_listeners(self) -> list[JobListener]:
+        """Those that were registered."""
+        return list(self.program.listeners.registered)
+
+    def clear_job_listeners(self) -> None:
+        """From now on no listener is told."""
+        self.program.listeners.registered.clear()
 
     def get_execution_plan(self) -> str:
         """The plan as JSON: the operators and the streams between them."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.execution_config import ExecutionConfig
-from flinkpy.common.job_client import execution_result
+from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
@@ -31,6 +31,16 @@ DEFAULT_JOB_NAME = "flinkpy job"
 def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResult:
     """Submits the program and waits for the job to end, unless the program was started detached."""
     job = submit(program, job_name)
+    try:
+        result = _result(program, job)
+    except BaseException as error:
+        program.listeners.executed(None, error)
+        raise
+    program.listeners.executed(result, None)
+    return result
+
+
+def _result(program: RecordedProgram, job: Any) -> JobExecutionResult:
     if not read(program.values, options.ATTACHED):
         return JobExecutionResult(job.job_id, job.name, -1, {})
     from flinkpy.cluster.display.diverted_notice import tell_diverted
@@ -53,7 +63,13 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
         raise ProgramAborted("only the plan was wanted")
     from flinkpy.cluster.launch import submit as submit_job
 
-    return submit_job(_job_graph(program, graph), program.values)
+    try:
+        job = submit_job(_job_graph(program, graph), program.values)
+    except BaseException as error:
+        program.listeners.submitted(None, error)
+        raise
+    program.listeners.submitted(JobClient(job), None)
+    return job
 
 
 def job_graph(program: RecordedProgram, job_name: str | None) -> JobGraph:

@@ -10,8 +10,11 @@ from flinkpy.datastream.streams.recorded import RecordedStream, RowStream
 
 def add_sink(stream: RecordedStream, sink: Any, name: str) -> RowStream:
     """Adds the sink's operator, which has no output."""
+    from flinkpy.operators.sinks.sink_port import Sink
     from flinkpy.operators.sinks.source_and_sink import SinkOperator
 
     with located():
+        if isinstance(sink, Sink):
+            sink.check_stream(stream.column_names(), stream.is_columnar)
         operator = SinkOperator(sink)
     return stream.apply(name, operator)

@@ -119,7 +119,9 @@ class StreamResults(WriteVerbs):
 
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
         """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does."""
-        return self.to_arrow(job_name).to_pandas()
+        from flinkpy.datastream.results.whole_results import arrow_table
+
+        return arrow_table(self.recorded, job_name, "to_pandas()").to_pandas()
 
     def to_polars(self, job_name: str | None = None) -> pl.DataFrame:
         """All records as a Polars frame, in this process's memory; runs a job as ``to_arrow`` does. Raises ProgramError
@@ -129,9 +131,11 @@ class StreamResults(WriteVerbs):
         """
         try:
             import polars as pl
+
+            from flinkpy.datastream.results.whole_results import arrow_table
         except ImportError:
             raise refuse("to_polars() needs Polars: pip install polars") from None
-        return pl.DataFrame(self.to_arrow(job_name))
+        return pl.DataFrame(arrow_table(self.recorded, job_name, "to_polars()"))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All records as a stream of Arrow's C interface, for libraries that read tables so: ``pyarrow.table(stream)``.

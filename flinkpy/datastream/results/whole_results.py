@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def arrow_table(stream: RecordedStream, job_name: str | None) -> pa.Table:
-    """Implements ``to_arrow``."""
+def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_arrow()") -> pa.Table:
+    """Implements ``to_arrow``, and what makes other frames of its table."""
     import pyarrow as pa
 
     with stream.program.only_what_leads_to(stream.transformation):
-        columns = stream.as_columns("to_arrow()")
+        columns = stream.as_columns(call)
         results = execute_and_collect(columns, job_name, quiet=False)
     with results:
         batches = results.gathered()

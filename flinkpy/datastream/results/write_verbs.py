@@ -76,6 +76,20 @@ class WriteVerbs(OperatorSettings):
 
         return self._write(path, lambda: AvroFormat(schema, codec), partition_by, buckets, rolling)
 
+    write_json_lines = write_json
+
+    def write_text(
+        self, path: str | Path, *, charset: str = "utf-8", compression: Compression | None = None, buckets: BucketAssigner | None = None,
+        rolling: RollingPolicy | None = None,
+    ) -> DataStreamSink:
+        """Writes files with the text of one record per line into the folder ``path``. Call ``env.execute()`` to run the program.
+
+        >>> words.write_text("out")  # doctest: +SKIP
+        """
+        from flinkpy.connectors.part_files.file_formats import TextFormat
+
+        return self._write(path, lambda: TextFormat(charset=charset, compression=compression), None, buckets, rolling)
+
     def _write(
         self, path: str | Path, format: Callable[[], FileFormat], partition_by: Sequence[str] | None, buckets: BucketAssigner | None,
         rolling: RollingPolicy | None,

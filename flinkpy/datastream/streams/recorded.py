@@ -113,9 +113,10 @@ class RowStream(RecordedStream):
     def as_columns(self, call: str) -> ColumnStream:
         declared = self.output_type
         if not isinstance(declared, RowTypeInfo):
+            instead = "; execute_and_collect() gives the values as they are" if call.startswith(("to_arrow", "to_pandas", "to_polars")) else ""
             raise refuse(f"{call} works on columns, and this stream carries Python values of no declared row type: declare it where the records are "
                          "made, for example map(..., output_type=Types.ROW_NAMED([names], [types])), or start from a columnar source (from_parquet, "
-                         "from_arrow, from_pandas)")
+                         f"from_arrow, from_pandas){instead}")
         from flinkpy.operators.columnar.column_operators import RowsToColumnsOperator
 
         stream = self.apply_columns("Rows to columns", RowsToColumnsOperator(declared))

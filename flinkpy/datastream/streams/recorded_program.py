@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flinkpy.common.job_listener import JobListeners
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.launch_context import note_defined
@@ -22,6 +23,7 @@ class RecordedProgram:
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values  # the options by key; ExecutionConfig and CheckpointConfig read and write them too
         self.transformations: list[Transformation] = []
+        self.listeners = JobListeners()
         self._groups: dict[str, SlotSharingGroup] = {}
         self._last_id = 0
 

@@ -9,7 +9,6 @@ from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.datastream.verbs.key_verbs import key_stream, refuse_no_aggregates
-from flinkpy.datastream.verbs.row_verbs import filter_records
 
 if TYPE_CHECKING:
     from flinkpy.state.ttl.config import StateTtlConfig
@@ -91,12 +90,17 @@ def _itself(record: Any) -> Any:
 
 def distinct_records(stream: RecordedStream, fields: tuple[Any, ...], ttl: StateTtlConfig | None) -> RecordedStream:
     """Implements ``distinct``."""
+    from flinkpy.operators.rows.keyed_stages import KeyedFilterOperator
+    from flinkpy.state.ttl.config import StateTtlConfig
+
+    if ttl is not None and not isinstance(ttl, StateTtlConfig):
+        raise refuse(f"distinct(ttl=...) takes a StateTtlConfig, such as StateTtlConfig.new_builder(Time.hours(1)).build(), this is {ttl!r:.80}")
     stream = stream if stream.before_key is None else stream.before_key
     if not stream.is_columnar:
         by_key = key_stream(stream, fields[0] if fields else _itself, fields[1:], None, "distinct()")
-        made = filter_records(by_key.stream, _IsFirst(ttl))
-        made.transformation.name = "Distinct"
-        return made
+        rows, by_arrival = by_key.stream.as_rows(), KeyedFilterOperator(_IsFirst(ttl), by_key.key)
+        by_arrival.by_time = False  # in BATCH too, as over columns
+        return rows.apply("Distinct", by_arrival, rows.output_type, by_key.key)
     from flinkpy.operators.columnar.distinct_rows import DistinctRowsOperator, ExpiringDistinctRowsOperator
 
     keys = _names(fields, "distinct()") if fields else stream.column_names()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from flinkpy.columns.values.conversion import conformed
 from flinkpy.core.errors import ProgramError
+from flinkpy.formats.avro.avro_references import self_contained
 from flinkpy.formats.avro.avro_rows import ALL_DIGITS, AvroRowDeserializationSchema, given_schema
 from flinkpy.formats.avro.avro_schema import AvroField, AvroSchema, AvroType, column_schema, record_type
 from flinkpy.formats.avro.avro_vectors import NotSure, Vectors
@@ -51,9 +52,9 @@ class AvroColumnarDecoder(ColumnarDecoder, RegisteredFormat):
     def registered(self) -> RegisteredSchema:
         return RegisteredSchema("AVRO", self._texts[0])
 
-    def written_with(self, text: str) -> AvroColumnarDecoder:
+    def written_with(self, schema: RegisteredSchema) -> AvroColumnarDecoder:
         """This decoder, for messages that were written with another schema."""
-        return _decoder(self._texts[0], text)
+        return _decoder(self._texts[0], self_contained(schema))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _decoder, self._texts

@@ -24,6 +24,7 @@ from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
 from flinkpy.common.types import named_row
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
+from flinkpy.formats.avro.avro_references import self_contained
 from flinkpy.formats.avro.avro_schema import AvroSchema, AvroType, fastavro_schema, record_type, require_fastavro, row_type_of_record
 from flinkpy.formats.exact_values import each_converted, elements, entries, exactly, fields_in_order
 from flinkpy.formats.parsed_texts import short_float
@@ -66,9 +67,9 @@ class AvroRowDeserializationSchema(DeserializationSchema, RegisteredFormat):
     def registered(self) -> RegisteredSchema:
         return RegisteredSchema("AVRO", str(self._schema))
 
-    def written_with(self, text: str) -> AvroRowDeserializationSchema:
+    def written_with(self, schema: RegisteredSchema) -> AvroRowDeserializationSchema:
         """This schema, for messages that were written with another one."""
-        return _deserializer(str(self._schema), text)
+        return _deserializer(str(self._schema), self_contained(schema))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _deserializer, (str(self._schema), str(self._writer))

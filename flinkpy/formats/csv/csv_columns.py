@@ -17,13 +17,13 @@ from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, in_utc, is_sure, schema_and_type
+from flinkpy.formats.column_types import declared_type, schema_and_type, time_texts
 from flinkpy.formats.csv.csv_cells import Dialect, cell_of
 from flinkpy.formats.csv.csv_rows import CsvRowDeserializationSchema, csv_row_type
 from flinkpy.formats.csv.csv_types import cell_parser, cell_writer
-from flinkpy.formats.decoded_rows import decode_one_by_one
-from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded
-from flinkpy.formats.text_columns import csv_table, nulls_in_required
+from flinkpy.formats.decoded_rows import ArrowDecoder
+from flinkpy.formats.port import ColumnarEncoder
+from flinkpy.formats.text_columns import csv_table
 
 
 def dialect_of(where: str, delimiter: str, quote: str | None, escape: str | None, null_literal: str, array_delimiter: str,
@@ -34,7 +34,7 @@ def dialect_of(where: str, delimiter: str, quote: str | None, escape: str | None
     return dialect
 
 
-class CsvColumnarDecoder(ColumnarDecoder):
+class CsvColumnarDecoder(ArrowDecoder):
     """Lines of CSV as columns of a schema, or of a declared row type.
 
     >>> from flinkpy.common import Types
@@ -48,34 +48,20 @@ class CsvColumnarDecoder(ColumnarDecoder):
         self.schema, found = schema_and_type(schema, "CsvColumnarDecoder")
         self._type = csv_row_type(found, "CsvColumnarDecoder")
         self._dialect = dialect_of("CsvColumnarDecoder", delimiter, quote, escape, null_literal, array_delimiter)
-        rows = CsvRowDeserializationSchema(self._type, self._dialect)
-        self._rows = rows
+        self._rows = CsvRowDeserializationSchema(self._type, self._dialect)
         self._columns = [_column_reader(field, each, self._dialect) for field, each in zip(self.schema, self._type.field_types)]
         self._read_as = {f"{at}": read_as for at, (read_as, _) in enumerate(self._columns)}
         self._has_integers = any(map(pa.types.is_integer, self.schema.types))
 
-    def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
-        batch = self._by_arrow(messages) if messages and None not in messages else None
-        if batch is not None:
-            return Decoded(batch)
-        return decode_one_by_one(messages, self._rows.deserialize, self.schema)
-
-    def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
-        """The batch, or None if a message may be malformed, or must be looked at more closely."""
-        block = _joined(messages)
+    def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
+        block = _joined(messages) if None not in messages else None
         if block is None or (self._has_integers and b"0x" in block.lower()):  # Arrow has hexadecimal integers
             return None
-        try:
-            table = self._read(block)
-            if table.num_rows != len(messages):
-                return None
-            [batch] = table.combine_chunks().to_batches()
-            columns = [convert(column) for column, (_, convert) in zip(batch.columns, self._columns)]
-            if nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, columns)):
-                return None
-            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        except (pa.ArrowException, ValueError, OverflowError):  # also for a delimiter of several bytes
+        table = self._read(block)
+        if table.num_rows != len(messages):
             return None
+        [batch] = table.combine_chunks().to_batches()
+        return [convert(column) for column, (_, convert) in zip(batch.columns, self._columns)]
 
     def _read(self, block: bytes) -> Any:
         dialect = self._dialect
@@ -128,8 +114,7 @@ def _column_reader(field: Any, type_info: TypeInformation, dialect: Dialect) -> 
     return pa.string(), lambda column: array_of([None if text is None else parse(text) for text in column.to_pylist()], kind, field.name)
 
 
-_WRITTEN_BY_ARROW = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null, pa.types.is_timestamp, pa.types.is_date,
-                     pa.types.is_time)
+_WRITTEN_BY_ARROW = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
 
 
 class CsvColumnarEncoder(ColumnarEncoder):
@@ -156,8 +141,10 @@ class CsvColumnarEncoder(ColumnarEncoder):
         dialect, kind = self._dialect, column.type
         if pa.types.is_boolean(kind):
             texts = pc.if_else(column, "true", "false")
+        elif pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+            texts = time_texts(column)
         elif any(is_a(kind) for is_a in _WRITTEN_BY_ARROW):
-            texts = in_utc(column).cast(pa.string())
+            texts = column.cast(pa.string())
         else:
             texts = self._one_by_one(column, name)
         special = "".join(letter for letter in (dialect.delimiter, dialect.quote, dialect.escape, "\r\n") if letter is not None)

@@ -21,15 +21,17 @@ from pyarrow import json as arrow_json
 from flinkpy.columns.values.conversion import python_values, without_views
 from flinkpy.common.typeinfo import MapTypeInfo, PrimitiveArrayTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.core.errors import ProgramError
-from flinkpy.formats.column_types import declared_type, in_utc, is_list, is_sure, schema_and_type
-from flinkpy.formats.decoded_rows import decode_one_by_one
+from flinkpy.formats.column_types import declared_type, parts_of, schema_and_type, time_texts
+from flinkpy.formats.decoded_rows import ArrowDecoder
 from flinkpy.formats.json.json_rows import JSON_ENCODER, JsonRowDeserializationSchema
 from flinkpy.formats.json.json_types import writer_of
-from flinkpy.formats.port import ColumnarDecoder, ColumnarEncoder, Decoded, RegisteredFormat, RegisteredSchema
-from flinkpy.formats.text_columns import as_text, changed, decoded, is_of_bytes, nulls_in_required
+from flinkpy.formats.port import ColumnarEncoder, RegisteredFormat, RegisteredSchema
+from flinkpy.formats.text_columns import as_text, changed, decoded, is_of_bytes
+
+_MINUS_ZERO = re.compile(rb"-0(?=[\s,}\]])")
 
 
-class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
+class JsonColumnarDecoder(ArrowDecoder, RegisteredFormat):
     """JSON objects as columns of a schema, or of a declared row type. Unknown fields are left out, missing ones are
     null.
 
@@ -46,42 +48,30 @@ class JsonColumnarDecoder(ColumnarDecoder, RegisteredFormat):
         self._is_arrows = _is_arrows(self._type)
         self._read_as = as_text(changed(self.schema, _as_double), lambda kind: _is_of_time(kind) or is_of_bytes(kind))
         self._named_nan = _named_nan(self.schema)
+        self._has_floats = any(kind in str(field.type) for field in self.schema for kind in ("float", "double"))
         self._with_bytes = as_text(changed(self.schema, _as_double), _is_of_time)
 
-    def decode_well_formed(self, messages: Sequence[bytes | None]) -> Decoded:
-        if self._is_arrows and messages:
-            batch = self._by_arrow(messages)
-            if batch is not None:
-                return Decoded(batch)
-        return decode_one_by_one(messages, self._rows.deserialize, self.schema)
-
-    def _by_arrow(self, messages: Sequence[bytes | None]) -> Any:
-        """The batch, or None if a message may be malformed, or must be looked at more closely."""
-        block = _joined(messages)
+    def _columns_by_arrow(self, messages: Sequence[bytes | None]) -> Sequence[Any] | None:
+        block = _joined(messages) if self._is_arrows else None
         if block is None:
             return None
-        if b"-NaN" in block:
-            return None  # Arrow takes it for a number
+        if b"-NaN" in block or (self._has_floats and b"-0" in block and _MINUS_ZERO.search(block)):
+            return None  # Arrow takes the one for a number, and the other for a float, where Python reads the integer 0
         if self._named_nan is not None and b'"NaN"' in block:
             block = self._named_nan.sub(rb"\1NaN", block)
         options = arrow_json.ParseOptions(explicit_schema=self._read_as, unexpected_field_behavior="ignore")
-        try:
-            table = arrow_json.read_json(pa.BufferReader(block), arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1), options)
-            if table.num_rows != len(messages):
-                return None
-            [batch] = table.combine_chunks().to_batches()
-            if self._required and any(map(_has_null, _parts(batch.columns))):
-                return None
-            columns = [column if column.type.equals(field.type) else column.cast(field.type)
-                       for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
-            if nulls_in_required(columns, self.schema) is not None or not all(map(is_sure, _parts(columns))):
-                return None
-            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        except (pa.ArrowException, ValueError):
+        table = arrow_json.read_json(pa.BufferReader(block), arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1), options)
+        if table.num_rows != len(messages):
             return None
+        [batch] = table.combine_chunks().to_batches()
+        if self._required and any(map(_has_null, parts_of(batch.columns))):
+            return None
+        return [column if column.type.equals(field.type) else column.cast(field.type)
+                for column, field in zip(decoded(batch, self._with_bytes).columns, self.schema)]
 
     def registered(self) -> RegisteredSchema:
-        return self._rows.registered()
+        registered: RegisteredSchema = self._rows.registered()
+        return registered
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _decoder, (self._type, self.schema, self._required)
@@ -147,14 +137,6 @@ def _as_double(kind: Any) -> Any:
 
 def _is_of_time(kind: Any) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
-
-
-def _parts(columns: Sequence[Any]) -> Iterator[Any]:
-    """The columns and all columns inside them."""
-    for column in columns:
-        yield column
-        if pa.types.is_struct(column.type) or is_list(column.type):
-            yield from _parts(column.flatten() if pa.types.is_struct(column.type) else [column.flatten()])
 
 
 def _has_null(column: Any) -> bool:
@@ -262,5 +244,5 @@ _WRITERS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (_is_whole, lambda column: column.cast(pa.string())),
     (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), _texts),
-    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(in_utc(column).cast(pa.string()))),
+    (is_of_bytes, _bytes), (_is_of_time, lambda column: _quoted(time_texts(column))),
 ]

@@ -51,7 +51,7 @@ class _Readers:
             if schema.kind != wanted:
                 raise MalformedMessageError(None, f"its schema {number} is one of {schema.kind}, and it is read as {wanted}", message)
             try:
-                found = self._readers[number] = self._wrapped.written_with(schema.text)
+                found = self._readers[number] = self._wrapped.written_with(schema)
             except ProgramError as error:
                 raise MalformedMessageError(None, f"its schema {number} cannot be read: {error}", message) from error
         return found

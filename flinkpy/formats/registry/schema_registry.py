@@ -54,12 +54,21 @@ class SchemaRegistry:
         """The schema of this number. Raises UnknownSchemaError if there is none."""
         found = self._schemas.get(number)
         if found is None:
-            found = self._schemas[number] = _schema_in(self._ask("GET", f"/schemas/ids/{number}", "schema", what=f"schema {number}"))
+            found = self._schemas[number] = self._schema_in(self._ask("GET", f"/schemas/ids/{number}", "schema", what=f"schema {number}"))
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest schema of a subject. Raises UnknownSchemaError if there is none."""
-        return _schema_in(self._ask("GET", f"/subjects/{parse.quote(subject, safe='')}/versions/latest", "schema", what=f"subject {subject!r}"))
+        return self._version(subject, "latest")
+
+    def _version(self, subject: str, version: object) -> RegisteredSchema:
+        path = f"/subjects/{parse.quote(subject, safe='')}/versions/{version}"
+        return self._schema_in(self._ask("GET", path, "schema", what=f"subject {subject!r}, version {version}"))
+
+    def _schema_in(self, answer: Mapping[str, Any]) -> RegisteredSchema:
+        """The schema, and those that it refers to, which the registry has under subjects of their own."""
+        references = tuple((each["name"], self._version(each["subject"], each["version"])) for each in answer.get("references") or ())
+        return RegisteredSchema(answer.get("schemaType", "AVRO"), answer["schema"], references)
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         """The number of the schema, which is registered for the subject if it is not yet."""
@@ -117,10 +126,6 @@ class SchemaRegistry:
 
     def __repr__(self) -> str:
         return f"SchemaRegistry({', '.join(map(repr, self._urls))})"
-
-
-def _schema_in(answer: Mapping[str, Any]) -> RegisteredSchema:
-    return RegisteredSchema(answer.get("schemaType", "AVRO"), answer["schema"])
 
 
 def _why(error: Exception | None) -> str:

@@ -46,7 +46,8 @@ def batch_form(operator: Any) -> Any:
     two_inputs = isinstance(operator, TwoInputOperator)
     wrapped: Any = operator
     if form is BatchForm.BY_KEY:
-        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key)
+        by_time = getattr(operator, "by_time", True)
+        wrapped = SortedInputs(operator, operator.keys) if two_inputs else SortedInput(operator, operator.key, by_time=by_time)
     elif form is BatchForm.LAST_RESULT_OF_KEY:
         wrapped = SortedInput(operator, operator.key, only_last=True)
     elif form is BatchForm.BROADCAST_FIRST:
@@ -145,9 +146,9 @@ class BatchKeyed(BatchOperator):
 class SortedInput(BatchKeyed, OneInputOperator):
     """Wraps a keyed operator with one input."""
 
-    def __init__(self, inner: Any, key: KeySpec, *, only_last: bool = False) -> None:
+    def __init__(self, inner: Any, key: KeySpec, *, only_last: bool = False, by_time: bool = True) -> None:
         super().__init__(inner)
-        self.key, self.only_last = key, only_last
+        self.key, self.only_last, self.by_time = key, only_last, by_time
 
     def open(self) -> None:
         super().open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from flinkpy.core.ids import OperatorId
+from flinkpy.network.port import Traffic
 from flinkpy.operators.chain.fusion import FusedRun
 from flinkpy.operators.chain.outputs import OperatorCounters, RecordWriterOutput
 
@@ -36,6 +37,14 @@ class ChainMetrics:
         for head, run in self._runs.items():
             counted[head : head + len(run.operators)] = run.counters()
         return tuple((operator_id, *pair) for operator_id, pair in zip(self._operators, counted))
+
+    def traffic_out(self) -> Traffic:
+        """What was written to the network."""
+        return sum((output.writer.traffic() for output in self._writers), Traffic())
+
+    def watermarks(self) -> tuple[tuple[int, int], ...]:
+        """Per operator: the last watermark that came in, and that went out; MIN_TIMESTAMP before the first."""
+        return tuple((counter.watermark_in, counter.watermark_out) for counter in self._counters)
 
     @property
     def expansion(self) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flinkpy.core.elements import (
+    MIN_TIMESTAMP,
     Batch,
     CheckpointBarrier,
     ControlElement,
@@ -32,13 +33,14 @@ from flinkpy.operators.user_errors import user_code_error
 
 
 class OperatorCounters:
-    """Records into and out of one operator."""
+    """Records into and out of one operator, and the last watermarks."""
 
-    __slots__ = ("records_in", "records_out")
+    __slots__ = ("records_in", "records_out", "watermark_in", "watermark_out")
 
     def __init__(self) -> None:
         self.records_in = 0
         self.records_out = 0
+        self.watermark_in = self.watermark_out = MIN_TIMESTAMP
 
     def __repr__(self) -> str:
         return f"<OperatorCounters {self.records_in} in, {self.records_out} out>"
@@ -76,6 +78,7 @@ class OperatorInput:
         """The method of the operator that takes such an element."""
         operator = self.operator
         if isinstance(element, Watermark):
+            self.counters.watermark_in = element.timestamp
             return operator.process_watermark
         if isinstance(element, WatermarkStatus):
             return operator.process_watermark_status
@@ -227,4 +230,6 @@ class CountingOutput(Output):
             self._target.emit_side(tag_id, batch)
 
     def emit_control(self, element: ControlElement) -> None:
+        if type(element) is Watermark:
+            self._counters.watermark_out = element.timestamp
         self._target.emit_control(element)

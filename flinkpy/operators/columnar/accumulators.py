@@ -22,38 +22,38 @@ class KeyedAccumulators:
         self.of = of
         self._counts, self._values = Grown(np.int64, 0), Grown(of.dtype, of.identity)
 
-    def take(self, column: Any, ids: Any, keys: int) -> None:
-        """Accumulates the values; ``ids`` are their key numbers. Every key is visited, so there should be more values
-        than keys."""
-        column, ids = self.of.few(column, ids)
-        counts, values = self.of.values_of(column)
+    def take(self, column: Any, ids: Any, records: Any) -> None:
+        """Accumulates the values; ``ids`` are their key numbers, and ``records`` the number of records of each key. Every key is visited, so
+        there should be more values than keys."""
+        keys = len(records)
         everyone = np.arange(keys)
-        total = self._counts.reach(keys)[:keys] + self.of.counted(counts, len(column), ids, keys)
-        self.put(everyone, total, None if values is None else self._grouped(values, ids, everyone, keys), keys)
+        self.put(everyone, *self._added(column, ids, everyone, records, keys), keys)
 
     def add(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Accumulates a batch's values; returns the aggregates of the batch's keys as an Arrow array."""
-        column, codes = self.of.few(column, keyed.codes)
-        counts, values = self.of.values_of(column)
-        return self.of.results(*self._added(counts, values, len(column), codes, keyed.ids, keys))
+        added = self._added(column, keyed.codes, keyed.ids, keyed.records, keys)
+        self.put(keyed.ids, *added, keys)
+        return self.of.results(*added)
 
     def merge(self, counts: Any, values: Any, keyed: KeyedBatch, keys: int) -> tuple[Any, Any]:
         """Accumulates what others have accumulated: the counts and values of the batch's records. Returns those of the
         batch's keys."""
-        return self._added(counts, values, len(counts), keyed.codes, keyed.ids, keys)
-
-    def _added(self, counts: Any, values: Any, size: int, codes: Any, ids: Any, keys: int) -> tuple[Any, Any]:
-        """The new counts and values of these keys."""
-        total = self._counts.reach(keys)[ids] + self.of.counted(counts, size, codes, len(ids))
-        grouped = None if values is None else self._grouped(values, codes, ids, keys)
-        self.put(ids, total, grouped, keys)
+        total = self._counts.reach(keys)[keyed.ids] + self.of.counted(counts, len(counts), keyed.codes, len(keyed.ids))
+        grouped = None if values is None else self._values_with(values, keyed.codes, keyed.ids, keys)
+        self.put(keyed.ids, total, grouped, keys)
         return total, grouped
 
-    def _grouped(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
+    def _added(self, column: Any, codes: Any, ids: Any, records: Any, keys: int) -> tuple[Any, Any]:
+        """The new counts and values of these keys; ``records`` is the number of records of each."""
+        fewer, codes_of_fewer = self.of.few(column, codes)
+        counts, values = self.of.values_of(fewer)
+        counted = records if counts is None and fewer is column else self.of.counted(counts, len(fewer), codes_of_fewer, len(ids))
+        return self._counts.reach(keys)[ids] + counted, None if values is None else self._values_with(values, codes_of_fewer, ids, keys)
+
+    def _values_with(self, values: Any, codes: Any, ids: Any, keys: int) -> Any:
         """The new aggregates of these keys. Earlier values go first, so that sums of floats are rounded as if values
         were added one by one."""
-        joint = np.concatenate((self._values.reach(keys)[ids], values)), np.concatenate((np.arange(len(ids)), codes))
-        return self.of.grouped(*joint, len(ids))
+        return self.of.added_to(self._values.reach(keys)[ids], values, codes)
 
     def run(self, column: Any, keyed: KeyedBatch, keys: int) -> Any:
         """Accumulates a batch's values; returns for each record its key's aggregate so far."""
@@ -100,8 +100,7 @@ def _by_key(keyed: KeyedBatch) -> tuple[Any, Any]:
     if len(keyed.ids) <= 1 << 16:
         codes = codes.astype(np.uint16)  # numpy sorts these by radix
     order = np.argsort(codes, kind="stable")
-    counts = np.bincount(keyed.codes, minlength=len(keyed.ids))
-    return order, np.concatenate(([0], np.cumsum(counts[:-1])))
+    return order, np.concatenate(([0], np.cumsum(keyed.records[:-1])))
 
 
 def _back(values: Any, order: Any) -> Any:

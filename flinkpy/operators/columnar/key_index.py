@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ class KeyedBatch:
     ids: Any
     firsts: Any
     is_new: Any
+
+    @cached_property
+    def records(self) -> Any:
+        """The number of records of each distinct key."""
+        return np.bincount(self.codes, minlength=len(self.ids))
 
 
 class KeyIndex:

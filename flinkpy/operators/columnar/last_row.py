@@ -16,6 +16,8 @@ from flinkpy.operators.context import OperatorContext
 class LastRows(BatchOperator, OneInputOperator):
     """Runs ``inner``, a ``KeyedColumnsOperator``. Emits the rows in the order in which their keys first came."""
 
+    chains_by_key = True
+
     def backend_kind(self, context: OperatorContext) -> StateBackendKind:
         return StateBackendKind.HASHMAP  # the state stays empty
 

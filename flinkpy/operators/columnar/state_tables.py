@@ -24,7 +24,7 @@ from flinkpy.operators.keyed_state import KeyedStateOperator
 
 STATE = "_aggregates of columns"  # a key of each key group -> an Arrow table of the group's keys
 # In a batch job, this many records wait before they are accumulated; more if there are more keys.
-_WAITING = 1 << 18
+_WAITING = 1 << 15
 INPUT = b"input"  # in the table's metadata: the schema of the input records
 
 
@@ -156,10 +156,14 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
 
     def _accumulate(self) -> None:
         if self._waiting:
-            ids = np.concatenate([ids for _, ids in self._waiting])
-            for at, accumulators in enumerate(self._accumulators):
-                accumulators.take(pa.concat_arrays([values[at] for values, _ in self._waiting]), ids, len(self._index))
-            self._waiting, self._waiting_records = [], 0
+            waiting, self._waiting, self._waiting_records = self._waiting, [], 0
+            columns, ids = waiting[0]
+            if len(waiting) > 1:
+                columns = [pa.concat_arrays(parts) for parts in zip(*(columns for columns, _ in waiting))]
+                ids = np.concatenate([ids for _, ids in waiting])
+            records = np.bincount(ids, minlength=len(self._index))
+            for accumulators, column in zip(self._accumulators, columns):
+                accumulators.take(column, ids, records)
 
     # -- snapshots -------------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,9 @@ class DropsLateRecords(StreamOperator):
     takes_updates = False
     late_records_dropped = 0
 
+    def measures(self, now_ms: int) -> dict[str, float]:
+        return {**super().measures(now_ms), DROPPED: self.late_records_dropped}
+
     def drop_late(self, count: int) -> None:
         """Counts ``count`` dropped records; the metric exists from the first one on."""
         if count:

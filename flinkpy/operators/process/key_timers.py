@@ -37,6 +37,7 @@ class TimerQueue:
         self._registered: dict[tuple[int, Any], None] = {}  # in the order in which they were
         self._layers = Layers("timers", self._registered, self._rebind, None, self.copied_at_once)
         self._order = itertools.count()
+        self.fired = 0
 
     def __len__(self) -> int:
         return len(self._registered)
@@ -101,6 +102,7 @@ class TimerQueue:
                 return
             timestamp, _, key = heapq.heappop(self._heap)
             self._registered.pop((timestamp, key), None)
+            self.fired += 1
             yield timestamp, key
 
 
@@ -165,6 +167,11 @@ class KeyedTimerService:
         """Some of what a freeze has left to do."""
         self.event_timers.after_batch()
         self.processing_timers.after_batch()
+
+    @property
+    def fired_timers(self) -> int:
+        """How many have fired so far."""
+        return self.event_timers.fired + self.processing_timers.fired
 
     def disarm(self) -> None:
         """Stops the task's timer."""

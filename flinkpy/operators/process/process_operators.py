@@ -78,6 +78,10 @@ class KeyedFunctionOperator(EndsKeys, FunctionOperator):
     timer_service: KeyedTimerService
     _has_timers = False
 
+    @property
+    def fired_timers(self) -> int:
+        return self.timer_service.fired_timers if self._has_timers else 0
+
     def open(self) -> None:
         current = self.backend.current
         self.timer_service = service = KeyedTimerService(self.context.timers, current, self._on_processing_time)

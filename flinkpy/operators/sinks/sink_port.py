@@ -118,6 +118,10 @@ class Sink(ABC):
         """What only one sink of a job may write with, in words; None: nothing. A job with two such sinks is refused."""
         return None
 
+    def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
+        """Raises ProgramError if it cannot write such a stream; called while the program is built. ``names`` are those of the columns, or of the
+        declared type's fields; None if they are not known yet."""
+
     @abstractmethod
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         """Called in the task: opens what this subtask writes to."""

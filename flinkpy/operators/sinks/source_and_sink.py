@@ -253,6 +253,7 @@ class SinkOperator(OneInputOperator):
 
     batch_form = BatchForm.AS_IN_STREAM
     chaining = ChainingStrategy.ALWAYS
+    is_sink = True
 
     def __init__(self, sink: Any) -> None:
         if not (hasattr(sink, "write_batch") or hasattr(sink, "write") or isinstance(sink, SinkFunction) or callable(sink)):

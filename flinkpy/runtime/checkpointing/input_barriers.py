@@ -14,15 +14,16 @@ from flinkpy.core.reactor import ReactorTimer
 from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.port import InputGate
 from flinkpy.runtime.alignment import AlignmentStep, BarrierAligner, overtakes_in_s
+from flinkpy.runtime.checkpointing.barrier_times import BarrierTimes
 from flinkpy.runtime.checkpointing.channel_recording import ChannelRecording, TaskTiming
 
-PassBarrier = Callable[[CheckpointBarrier, "ChannelRecording | None"], None]
+PassBarrier = Callable[[CheckpointBarrier, "ChannelRecording | None", int], None]
 
 
 class InputBarriers:
-    """``channels`` are the channels of all gates, numbered consecutively. ``pass_barrier`` gets each barrier that goes on, and if it overtakes
-    what is in flight. ``rest`` is the channel and the rest of a batch that is processed in parts, if there is one. While ``may_overtake`` is
-    False, barriers keep their turn."""
+    """``channels`` are the channels of all gates, numbered consecutively. ``pass_barrier`` gets each barrier that goes on, what it overtakes if it
+    does, and the time of day at which the first barrier of its checkpoint came. ``rest`` is the channel and the rest of a batch that is processed
+    in parts, if there is one. While ``may_overtake`` is False, barriers keep their turn."""
 
     def __init__(
         self, gates: Sequence[InputGate], timing: TaskTiming, pass_barrier: PassBarrier, rest: Callable[[], tuple[int, RowBatch] | None],
@@ -31,6 +32,7 @@ class InputBarriers:
         self._channels = [(gate, channel) for gate in gates for channel in range(gate.channels)]
         self._timing, self._pass_barrier, self._rest, self._may_overtake = timing, pass_barrier, rest, may_overtake
         self._aligner = BarrierAligner(len(self._channels))
+        self.times = BarrierTimes(timing.now_ms)
         self._recording: ChannelRecording | None = None
         self._recorded: set[int] = set()  # channels whose barrier is awaited
         self._timer: tuple[int, ReactorTimer] | None = None  # with the checkpoint whose alignment it ends
@@ -109,6 +111,7 @@ class InputBarriers:
     def _came(self, flat: int, barrier: CheckpointBarrier, overtaken: Sequence[Element]) -> None:
         if self._recording is not None and self._recording.checkpoint_id < barrier.checkpoint_id:
             self._stop_recording()  # that checkpoint is given up
+        self.times.barrier_came(barrier)
         step = self._aligner.barrier(flat, barrier)
         if step.overtakes:
             self._begin_recording(barrier.checkpoint_id, step.record)
@@ -128,7 +131,8 @@ class InputBarriers:
         if step.forward is not None:
             if self._timer is not None and self._timer[0] <= step.forward.checkpoint_id:
                 self._stop_timer()
-            self._pass_barrier(step.forward, self._recording if step.overtakes else None)
+            self.times.barrier_passed(step.forward)
+            self._pass_barrier(step.forward, self._recording if step.overtakes else None, self.times.came_ms(step.forward))
         if step.complete and self._recording is not None:
             recording = self._recording
             self._stop_recording()

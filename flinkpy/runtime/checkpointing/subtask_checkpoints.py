@@ -6,15 +6,19 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
 from flinkpy.graph.checkpoint_messages import (
+    UNMEASURED,
     BeginCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointMetrics,
     FromTask,
     SnapshotFailed,
     SnapshotTaken,
@@ -53,8 +57,8 @@ class SubtaskCheckpoints:
     """``run_io`` runs an action in the thread for files; ``send`` tells the JobMaster, from any thread; ``begin`` puts a barrier behind what the
     task's input has given; ``on_notified`` is called when operators were told how a checkpoint ended; ``on_stop`` when the barrier of a savepoint
     has passed with which the job stops. ``bases``: the checkpoint that the task was restored from, if others may build on it; ``restored_id``: its
-    id. ``outputs`` lets barriers overtake what was written before. ``backup`` keeps copies of what is written. All calls come from the slot loop's
-    thread."""
+    id. ``outputs`` lets barriers overtake what was written before. ``backup`` keeps copies of what is written. ``clock`` says how
+    long things take. All calls come from the slot loop's thread."""
 
     def __init__(
         self, task: TaskInfo, chain: Checkpointed, storage: Callable[[], CheckpointStorage],
@@ -62,11 +66,11 @@ class SubtaskCheckpoints:
         send: Callable[[FromTask], None], begin: Callable[[CheckpointBarrier], None], on_notified: Callable[[], None],
         on_stop: Callable[[], None] = lambda: None,
         bases: Mapping[int, Base] | None = None, outputs: OutputBarriers | None = None, restored_id: int | None = None,
-        backup: LocalBackup | None = None,
+        backup: LocalBackup | None = None, clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._task, self._chain, self._make_storage, self._run_io, self._send = task, chain, storage, run_io, send
         self._begin, self._on_notified, self._on_stop, self._outputs = begin, on_notified, on_stop, outputs
-        self._restored_id, self._backup = restored_id, backup
+        self._restored_id, self._backup, self._clock = restored_id, backup, clock
         self._gathering: dict[int, list[ChannelRecording]] = {}  # of checkpoints whose operators' state is frozen
         self._storage: CheckpointStorage | None = None
         self._bases: dict[int, Base] = dict(bases or {})  # in the thread for files: what was saved in pieces, by checkpoint
@@ -128,24 +132,31 @@ class SubtaskCheckpoints:
         """Whether barriers may come ahead of their turn: not while the operators finish."""
         return self._held_back is None
 
-    def pass_barrier(self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None) -> None:
-        """The barrier has come from all inputs, or begins here, or has overtaken what is in flight in the inputs. Work that is parked in the
-        chain is done before, as no barrier can overtake what an operator has begun. The barrier of the checkpoint that the task has started from
-        only says that all has come that was in flight there."""
+    def pass_barrier(self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None, came_ms: int | None = None) -> None:
+        """The barrier has come from all inputs, the first time at ``came_ms``, or begins here, or has overtaken what is in flight there. Work that
+        is parked in the chain is done before, as no barrier can overtake what an operator has begun. The barrier of the checkpoint that the task has
+        started from only says that all has come that was in flight there."""
         if barrier.checkpoint_id == self._restored_id:
             return
-        self._chain.process_barrier(barrier, lambda passed: self.take_snapshot(passed, in_flight))
+        now_ms = self._clock.time_ms()
+        came_ms = now_ms if came_ms is None else came_ms
+        metrics = CheckpointMetrics(max(0, came_ms - barrier.timestamp_ms), max(0, now_ms - came_ms), is_unaligned=barrier.options.is_unaligned)
+        self._chain.process_barrier(barrier, lambda passed: self.take_snapshot(passed, in_flight, metrics))
 
     # -- snapshots -----------------------------------------------------------------------------------------------------------
 
-    def take_snapshot(self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None) -> None:
-        """The barrier has gone on, and nothing that came behind it was processed. What a function raises fails the checkpoint, and not the task."""
+    def take_snapshot(
+        self, barrier: CheckpointBarrier, in_flight: ChannelRecording | None = None, metrics: CheckpointMetrics = UNMEASURED,
+    ) -> None:
+        """The barrier has gone on, as ``metrics`` say, and nothing that came behind it was processed. What a function raises fails the checkpoint,
+        and not the task."""
         checkpoint_id = barrier.checkpoint_id
         written = None if self._outputs is None else self._outputs.barrier_written(barrier)
         recordings = [each for each in (in_flight, written) if each is not None]
         if checkpoint_id in self._aborted:
             _abandon(recordings)
             return
+        began = self._clock.monotonic()
         try:
             frozen = self._chain.freeze_state(barrier)
         except FlinkpyError as error:
@@ -153,25 +164,31 @@ class SubtaskCheckpoints:
             self._failed(checkpoint_id, error)
             return
         self._gathering[checkpoint_id] = recordings
-        self._write_when_gathered(barrier, frozen)
+        frozen_at = self._clock.monotonic()
+        self._write_when_gathered(barrier, frozen, replace(metrics, sync_ms=round((frozen_at - began) * 1000)), frozen_at)
         if barrier.options.snapshot_type.stops_job:
             self._stop = barrier
             self._on_stop()
 
-    def _write_when_gathered(self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState]) -> None:
+    def _write_when_gathered(
+        self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState], metrics: CheckpointMetrics, frozen_at: float,
+    ) -> None:
         """As soon as nothing more that is in flight belongs to the checkpoint."""
         recordings = self._gathering.get(barrier.checkpoint_id)
         if recordings is None:
             return
         for each in recordings:
             if not each.is_complete:
-                each.when_complete(lambda: self._write_when_gathered(barrier, frozen))
+                each.when_complete(lambda: self._write_when_gathered(barrier, frozen, metrics, frozen_at))
                 return
         del self._gathering[barrier.checkpoint_id]
         channels = [channel for each in recordings for channel in each.channels()]
-        self._run_io(lambda: self._write(barrier, frozen, channels))
+        self._run_io(lambda: self._write(barrier, frozen, channels, metrics, frozen_at))
 
-    def _write(self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState], channels: Sequence[RecordedChannel]) -> None:
+    def _write(
+        self, barrier: CheckpointBarrier, frozen: Mapping[OperatorId, FrozenState], channels: Sequence[RecordedChannel], metrics: CheckpointMetrics,
+        frozen_at: float,
+    ) -> None:
         """In the thread for files."""
         checkpoint_id = barrier.checkpoint_id
         if self._is_in_vain(checkpoint_id):
@@ -190,7 +207,8 @@ class SubtaskCheckpoints:
         except Exception as error:
             self._failed(checkpoint_id, error)
         else:
-            self._send(SnapshotTaken(checkpoint_id, snapshot))
+            written_ms, in_flight = round((self._clock.monotonic() - frozen_at) * 1000), sum(each.handle.length for each in snapshot.channels)
+            self._send(SnapshotTaken(checkpoint_id, snapshot, replace(metrics, async_ms=written_ms, in_flight=in_flight)))
 
     def _base(self, checkpoint_id: int | None) -> Base:
         """What was saved for that checkpoint, which is complete. Older ones will not be built on any more."""

@@ -25,7 +25,13 @@ class LoopTask(Protocol):
 
 
 class Loop(Reactor, Protocol):
-    """Runs tasks, beside what a reactor does."""
+    """Runs tasks, beside what a reactor does.
+
+    Any thread may read ``thread_id``, None while the loop has no thread, and ``stepping``, the task whose step it is in. Both may be old at once.
+    """
+
+    thread_id: int | None
+    stepping: LoopTask | None
 
     def start(self) -> None:
         """From now on the loop turns."""

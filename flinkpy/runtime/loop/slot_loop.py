@@ -62,10 +62,10 @@ class SlotLoop:
         self._timers = TimerHeap()
         self._watcher = SocketWatcher(name, poller or make_poller())
         self._waiting = False
-        self._stepping: LoopTask | None = None
+        self.stepping: LoopTask | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._thread_id: int | None = None
+        self.thread_id: int | None = None
         self._next_poll: float | None = None
         self._poll_interval = POLL_INTERVAL_S
         self._steps = self._waits = 0
@@ -107,7 +107,7 @@ class SlotLoop:
 
     def schedule_threadsafe(self, task: LoopTask) -> None:
         """The same from any thread."""
-        if self._thread_id is not None and self._thread_id != threading.get_ident():
+        if self.thread_id is not None and self.thread_id != threading.get_ident():
             self.call_soon_threadsafe(lambda: self.schedule(task))
         elif not task.scheduled:  # inlined from schedule(): every batch from another process passes here
             task.scheduled = True
@@ -120,7 +120,7 @@ class SlotLoop:
             raise EngineError(f"{self.name} was started already")
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
-        self._thread_id = self._thread.ident
+        self.thread_id = self._thread.ident
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """Ends the thread behind the calls that are queued now, and closes the poller; False if user code blocks the thread for longer."""
@@ -136,7 +136,7 @@ class SlotLoop:
         self._stopping = True
 
     def _run(self) -> None:
-        self._thread_id = threading.get_ident()
+        self.thread_id = threading.get_ident()
         try:
             while not self._stopping:
                 self.run_once()
@@ -155,7 +155,7 @@ class SlotLoop:
                 self._call(action)
         ready = self._ready
         for _ in range(len(ready)):
-            task = self._stepping = ready.popleft()
+            task = self.stepping = ready.popleft()
             task.scheduled = False
             self._steps += 1
             try:
@@ -166,7 +166,7 @@ class SlotLoop:
             if more and not task.scheduled:
                 task.scheduled = True
                 ready.append(task)
-        self._stepping = None
+        self.stepping = None
         self._yield_policy.has_slept = False
         if not (ready or self._soon or self._stopping) and may_wait:
             self._wait()
@@ -215,7 +215,7 @@ class SlotLoop:
     @property
     def current_task(self) -> LoopTask | None:
         """The task whose step the calling thread is in."""
-        return self._stepping if self._thread_id == threading.get_ident() else None
+        return self.stepping if self.thread_id == threading.get_ident() else None
 
     def statistics(self) -> LoopStatistics:
         return LoopStatistics(len(self._ready), self._timers.pending, self._watcher.sockets, self._steps, self._waits)

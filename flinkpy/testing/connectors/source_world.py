@@ -283,10 +283,10 @@ class World:
         """A new world that starts from what this one has done; with another number of readers, if one is given."""
         return self.restored_from(self.saved(parallelism or self.parallelism))
 
-    def snapshot(self, index: int) -> SavedState:
+    def snapshot(self, index: int, checkpoint_id: int = 1) -> SavedState:
         operator = self.subtasks[index].operator
-        operator.prepare_snapshot_pre_barrier(1)
-        return operator.freeze_state(CheckpointBarrier(1, 0)).write()
+        operator.prepare_snapshot_pre_barrier(checkpoint_id)
+        return operator.freeze_state(CheckpointBarrier(checkpoint_id, 0)).write()
 
     @property
     def values(self) -> list[Any]:

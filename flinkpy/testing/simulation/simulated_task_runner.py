@@ -21,6 +21,7 @@ from flinkpy.core.errors import EngineError, FlinkpyError, PartitionNotFoundErro
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.network.flow.segments import LocalBufferPool, NetworkBufferPool
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.simulated_jobs import SimulatedSplit, StreamBehaviour, TaskBehaviour
@@ -99,7 +100,18 @@ class SimulatedTask:
         self.reporter.operator_event(self.attempt_id, self.behaviour.reads_splits, self.said.wrap(event))
 
 
-class SimulatedTaskRunner:
+def _nothing_to_read(then: Callable[[], object]) -> None:
+    then()
+
+
+class WithoutThread:
+    """A runner whose tasks have no thread that could be looked at."""
+
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
+
+class SimulatedTaskRunner(WithoutThread):
     """Runs simulated tasks in one process of the simulated network."""
 
     def __init__(
@@ -182,6 +194,9 @@ class SimulatedTaskRunner:
 
     def metrics(self) -> list[TaskMetrics]:
         return [task.metrics() for task in self._tasks.values()]
+
+    reading = staticmethod(ProcessReading)  # nothing: simulated tasks have no metrics
+    read_functions = staticmethod(_nothing_to_read)
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         """Does nothing: simulated tasks have accumulators only at their end."""

@@ -47,7 +47,7 @@ class TaskSurroundings:
         say: Callable[[OperatorId | None, Any], None],
         finish: Callable[[], None],
     ) -> None:
-        self.plane, self.oracle = streams.plane, streams.oracle
+        self.plane, self.oracle, self.clock = streams.plane, streams.oracle, service.clock
         self._service, self._is_running, self._say, self._finish = service, is_running, say, finish
 
     def chance(self) -> float:

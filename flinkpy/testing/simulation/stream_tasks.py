@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from flinkpy.connectors.source_api.event_order import Numbering
 from flinkpy.connectors.source_api.source import NoMoreSplits, ReaderRegistered, SplitRequested, SplitsAdded
+from flinkpy.core.clock import Clock
 from flinkpy.core.elements import CheckpointBarrier, EndOfPartition
 from flinkpy.core.errors import EngineError, UserCodeError
 from flinkpy.core.ids import OperatorId
@@ -55,6 +56,7 @@ class Surroundings(Protocol):
 
     plane: DataPlane
     oracle: CheckpointOracle
+    clock: Clock
 
     def chance(self) -> float:
         """From 0 to 1."""
@@ -106,6 +108,7 @@ class StreamTaskModel:
             lambda message: outside.say(None, message),
             self._begin,
             self._notified,
+            clock=outside.clock,
         )
         self._inputs = [
             ChannelId(producer.partition_id, gate.subpartition_index)

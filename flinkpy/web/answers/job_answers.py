@@ -11,7 +11,7 @@ from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
-from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, times
+from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, endpoint_of, span, state_of, times
 
 SCHEDULER = "Default"  # Flink has this one, Adaptive and AdaptiveBatch
 EXCEPTIONS = 20  # shown of a job, unless more are asked for
@@ -104,7 +104,8 @@ def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any
 def _failure(failure: FailureInfo) -> dict[str, Any]:
     return {
         "exceptionName": failure.error_class, "stacktrace": _text(failure), "timestamp": failure.at_ms, "taskName": failure.subtask or None,
-        "endpoint": None, "taskManagerId": None, "failureLabels": {}, "concurrentExceptions": [],
+        "endpoint": None if failure.location is None else endpoint_of(failure.location),
+        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {}, "concurrentExceptions": [],
     }
 
 

@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
-from flinkpy.core.lifecycles import JobState
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo
+from flinkpy.actors.gateways import ClusterOverview
+from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.metrics.readings import TaskReading, Value, flat
 
-AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean}
+
+def skew(numbers: list[float]) -> float:
+    """How unequal they are: the mean distance from their mean, in percent of that; at most 100.
+
+    >>> skew([5, 5]), skew([0, 10])
+    (0.0, 100.0)
+    """
+    mean = fmean(numbers)
+    return min(100.0, 100 * fmean(abs(number - mean) for number in numbers) / abs(mean)) if mean else 0.0
 
 
-def of_job(job: ExecutionGraphInfo) -> dict[str, Any]:
-    since = job.entered_ms.get(job.state, job.start_ms)
-    checkpoints = job.checkpoints
+AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean, "skew": skew}
+_IN_OPERATOR = str.maketrans({" ": "_", ".": "_", ":": "_", ",": "_", '"': None})  # of an operator's name, as Flink replaces it
+
+
+def of_cluster(overview: ClusterOverview) -> dict[str, float]:
+    return {"numRegisteredTaskManagers": overview.task_executors, "numRunningJobs": overview.jobs_running,
+            "taskSlotsTotal": overview.slots_total, "taskSlotsAvailable": overview.slots_free}
+
+
+def of_job(job: ExecutionGraphInfo) -> dict[str, float]:
+    since = job.at_ms - job.entered_ms.get(job.state, job.start_ms)
+    is_running, checkpoints = job.state is JobState.RUNNING, job.checkpoints
+    uptime = since if is_running else 0
     return {
-        "uptime": job.at_ms - since if job.state is JobState.RUNNING else 0, "numRestarts": job.restarts, "fullRestarts": job.restarts,
+        "uptime": uptime, "runningTime": uptime, "downtime": 0 if is_running else -1 if JOB.is_terminal(job.state) else since,
+        "numRestarts": job.restarts, "fullRestarts": job.restarts,
         "numberOfCompletedCheckpoints": checkpoints.completed, "numberOfFailedCheckpoints": checkpoints.failed,
-        "numberOfInProgressCheckpoints": checkpoints.in_progress, "lastCheckpointDuration": round(checkpoints.latest_duration_s * 1000),
-        "lastCheckpointSize": checkpoints.latest_size,
+        "numberOfInProgressCheckpoints": checkpoints.in_progress,
+        "totalNumberOfCheckpoints": checkpoints.completed + checkpoints.failed + checkpoints.in_progress,
+        "lastCompletedCheckpointId": -1 if checkpoints.latest_id is None else checkpoints.latest_id,
+        "lastCheckpointDuration": round(checkpoints.latest_duration_s * 1000), "lastCheckpointSize": checkpoints.latest_size,
     }
 
 
-def of_subtask(subtask: SubtaskInfo) -> dict[str, float]:
+def of_subtask(subtask: SubtaskInfo, reading: TaskReading | None = None) -> dict[str, Value]:
+    """Its own metrics, and behind the name of the operator those of its operators. Without a ``reading`` of its current attempt, which has ended or
+    is new, what the JobMaster knows of it."""
+    if reading is not None and reading.attempt_id.attempt == subtask.attempt:
+        return {**reading.flat_values(), **_of_operators(reading)}
     busy, back_pressured, idle = subtask.shares
     return {
         "numRecordsIn": subtask.records_in, "numRecordsOut": subtask.records_out, "busyTimeMsPerSecond": busy,
@@ -32,9 +59,25 @@ def of_subtask(subtask: SubtaskInfo) -> dict[str, float]:
     }
 
 
-def of_vertex(vertex: VertexInfo) -> dict[str, float]:
+def _of_operators(reading: TaskReading) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for operator in reading.operators:
+        prefix = operator.name.translate(_IN_OPERATOR)
+        found |= {f"{prefix}.{name}": value for name, value in operator.values.items()}
+        for own in operator.own:
+            found |= {f"{prefix}.{told}": number for told, number in flat(own.name, own.kind, own.value)}
+    return found
+
+
+def of_vertex(each: Iterable[tuple[SubtaskInfo, Mapping[str, Value]]]) -> dict[str, Value]:
     """Those of each subtask, behind its number: ``0.numRecordsIn``."""
-    return {f"{subtask.index}.{name}": value for subtask in vertex.subtasks for name, value in of_subtask(subtask).items()}
+    return {f"{subtask.index}.{name}": value for subtask, values in each for name, value in values.items()}
+
+
+def watermarks(each: Iterable[tuple[SubtaskInfo, Mapping[str, Value]]]) -> list[dict[str, str]]:
+    """The input watermark of each subtask; none of sources."""
+    name = "currentInputWatermark"
+    return [{"id": f"{subtask.index}.{name}", "value": str(values[name])} for subtask, values in each if name in values]
 
 
 def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
@@ -44,14 +87,18 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
     return [{"id": name, "value": str(values[name])} for name in get.split(",") if name in values]
 
 
-def aggregated(vertex: VertexInfo, get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
-    """Over the subtasks of a vertex; ``aggregates`` are some of min, max, sum and avg, all of them without it. Raises ValueError for another one."""
-    each = [of_subtask(subtask) for subtask in vertex.subtasks]
-    names = list(each[0]) if each else []
+def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
+    """Over several subtasks, TaskExecutors or jobs, as far as they have the metric; ``aggregates`` are some of min, max, sum, avg and skew, all
+    of them without it. Raises ValueError for another one."""
+    numbers: dict[str, list[float]] = {}
+    for values in each:
+        for name, value in values.items():
+            if isinstance(value, (int, float)):
+                numbers.setdefault(name, []).append(value)
     if get is None:
-        return [{"id": name} for name in names]
+        return [{"id": name} for name in numbers]
     wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
     unknown = [name for name in wanted if name not in AGGREGATES]
     if unknown:
-        raise ValueError(f"agg={','.join(unknown)} is not there: min, max, sum, avg")
-    return [{"id": name, **{how: AGGREGATES[how]([values[name] for values in each]) for how in wanted}} for name in get.split(",") if name in names]
+        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
+    return [{"id": name, **{how: AGGREGATES[how](numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]

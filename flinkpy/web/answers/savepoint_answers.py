@@ -30,6 +30,13 @@ def checkpoint_status(found: SavepointStatus) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED"}, "operation": {"checkpointId": found.checkpoint_id, "failureCause": None}}
 
 
+def disposal_status(is_over: bool, error: BaseException | None) -> dict[str, Any]:
+    """Of a savepoint that is being deleted."""
+    if not is_over:
+        return {"status": {"id": "IN_PROGRESS"}}
+    return {"status": {"id": "COMPLETED"}, "operation": {} if error is None else {"failure-cause": _failure(error)}}
+
+
 def _failure(error: BaseException) -> dict[str, str]:
     """What people read, and what Flink's clients do: they take the exception from its serialized form alone."""
     name = type(error).__name__

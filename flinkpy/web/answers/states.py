@@ -9,6 +9,7 @@ from typing import Any
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
+from flinkpy.graph.deployment import TaskManagerLocation
 
 UNKNOWN = -1  # as Flink writes a time or a number that is not there (yet)
 
@@ -82,3 +83,12 @@ def counters(subtasks: Iterable[SubtaskInfo]) -> dict[str, Any]:
         "accumulated-backpressured-time": sum(each.back_pressured_ms for each in subtasks),
         "accumulated-idle-time": sum(each.idle_ms for each in subtasks), "accumulated-busy-time": float(sum(each.busy_ms for each in subtasks)),
     }
+
+
+def endpoint_of(where: TaskManagerLocation | None) -> str:
+    """Host and port of a TaskExecutor."""
+    return "(unassigned)" if where is None else f"{where.host or 'localhost'}:{where.data_port}"
+
+
+def task_manager_of(where: TaskManagerLocation | None) -> str:
+    return "(unassigned)" if where is None else where.resource_id

@@ -7,7 +7,17 @@ from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import EXECUTION, ExecutionState
-from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, span, state_of, statistics_of, times
+from flinkpy.web.answers.states import (
+    UNKNOWN,
+    counters,
+    counts_by_state,
+    endpoint_of,
+    span,
+    state_of,
+    statistics_of,
+    task_manager_of,
+    times,
+)
 
 OK_BELOW, HIGH_ABOVE = 0.1, 0.5  # shares of time in back-pressure, as Flink's levels
 _TIMED = tuple(state.name for state in (
@@ -17,7 +27,7 @@ _TIMED = tuple(state.name for state in (
 def details(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "name": vertex.name, "parallelism": len(vertex.subtasks), "maxParallelism": vertex.max_parallelism, "now": job.at_ms,
-        "subtasks": [_subtask(subtask, job.at_ms) for subtask in vertex.subtasks],
+        "subtasks": [attempt(subtask, job.at_ms) for subtask in vertex.subtasks],
         "aggregated": _aggregated(vertex.subtasks, job.at_ms),
     }
 
@@ -31,11 +41,12 @@ def _aggregated(subtasks: Sequence[SubtaskInfo], at_ms: int) -> dict[str, Any]:
     }
 
 
-def _subtask(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
+def attempt(subtask: SubtaskInfo, at_ms: int) -> dict[str, Any]:
+    """One attempt of a subtask: the current one, or one that has ended before it."""
     times_of = span([subtask], at_ms)
     return {
-        "subtask": subtask.index, "status": subtask.state.name, "attempt": subtask.attempt, "endpoint": _endpoint(subtask),
-        **times_of, "start_time": times_of["start-time"], "metrics": counters([subtask]), "taskmanager-id": _task_manager(subtask),
+        "subtask": subtask.index, "status": subtask.state.name, "attempt": subtask.attempt, "endpoint": endpoint_of(subtask.location),
+        **times_of, "start_time": times_of["start-time"], "metrics": counters([subtask]), "taskmanager-id": task_manager_of(subtask.location),
         "status-duration": _durations(subtask, at_ms), "other-concurrent-attempts": [],
     }
 
@@ -47,22 +58,11 @@ def _durations(subtask: SubtaskInfo, at_ms: int) -> dict[str, int]:
     return {**dict.fromkeys(_TIMED, UNKNOWN), **{state.name: end - start for (state, start), end in zip(entered, until)}}
 
 
-def _endpoint(subtask: SubtaskInfo) -> str:
-    where = subtask.location
-    if where is None:
-        return "(unassigned)"
-    return f"{where.host or 'localhost'}:{where.data_port}"
-
-
-def _task_manager(subtask: SubtaskInfo) -> str:
-    return "(unassigned)" if subtask.location is None else subtask.location.resource_id
-
-
 def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "subtasks": [{
-            "subtask": each.index, "endpoint": _endpoint(each), "duration": span([each], job.at_ms)["duration"],
+            "subtask": each.index, "endpoint": endpoint_of(each.location), "duration": span([each], job.at_ms)["duration"],
             "timestamps": times(ExecutionState, each.entered_ms),
         } for each in vertex.subtasks],
     }
@@ -72,7 +72,7 @@ def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     """The subtasks of each TaskExecutor together."""
     found: dict[tuple[str, str], list[SubtaskInfo]] = {}
     for subtask in vertex.subtasks:
-        found.setdefault((_task_manager(subtask), _endpoint(subtask)), []).append(subtask)
+        found.setdefault((task_manager_of(subtask.location), endpoint_of(subtask.location)), []).append(subtask)
     return {
         "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
         "taskmanagers": [{
@@ -111,3 +111,8 @@ def loads(job: ExecutionGraphInfo) -> dict[str, Any]:
         "id": vertex.vertex_id, "busyTimeMsPerSecond": max((each.shares.busy for each in vertex.subtasks), default=0),
         "backPressuredTimeMsPerSecond": max((each.shares.back_pressured for each in vertex.subtasks), default=0),
     } for vertex in job.vertices]}
+
+
+def resource_requirements(job: ExecutionGraphInfo) -> dict[str, Any]:
+    """How many subtasks each vertex may have: as many as it has."""
+    return {vertex.vertex_id: {"parallelism": {"lowerBound": len(vertex.subtasks), "upperBound": len(vertex.subtasks)}} for vertex in job.vertices}

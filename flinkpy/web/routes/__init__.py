@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from starlette.routing import Mount
 
-from flinkpy.web.routes import checkpoint_routes, cluster_routes, job_routes, page_routes, savepoint_routes, vertex_routes
+from flinkpy.web.routes import (
+    checkpoint_routes,
+    cluster_routes,
+    disposal_routes,
+    job_routes,
+    metric_routes,
+    process_routes,
+    savepoint_routes,
+    vertex_routes,
+)
 
 V1 = [
+    *metric_routes.ROUTES,  # before those of jobs: /jobs/metrics is no job
     *cluster_routes.ROUTES,
     *job_routes.ROUTES,
     *checkpoint_routes.ROUTES,
     *savepoint_routes.ROUTES,
+    *disposal_routes.ROUTES,
     *vertex_routes.ROUTES,
+    *process_routes.ROUTES,
 ]
-ROUTES = [Mount("/v1", routes=V1), *V1, *page_routes.ROUTES]
+ROUTES = [Mount("/v1", routes=V1), *V1, *metric_routes.PROMETHEUS_ROUTES]

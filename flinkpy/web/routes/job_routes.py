@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from flinkpy.web.answers import job_answers, metric_answers
+from flinkpy.web.answers import job_answers
 from flinkpy.web.failed_requests import bad_request
 from flinkpy.web.requests import calls_of, job_id_of, job_of, number_of
 from flinkpy.web.shown_configuration import shown
@@ -47,10 +47,6 @@ async def get_job_accumulators(request: Request) -> JSONResponse:
     return JSONResponse(job_answers.accumulators((await calls_of(request).metrics(job_id_of(request))).accumulators))
 
 
-async def get_job_metrics(request: Request) -> JSONResponse:
-    return JSONResponse(metric_answers.listed(metric_answers.of_job(await job_of(request)), request.query_params.get("get")))
-
-
 async def cancel_job(request: Request) -> JSONResponse:
     mode = request.query_params.get("mode", "cancel")
     if mode != "cancel":
@@ -70,5 +66,4 @@ ROUTES = [
     Route("/jobs/{jobid}/config", get_job_config),
     Route("/jobs/{jobid}/exceptions", get_job_exceptions),
     Route("/jobs/{jobid}/accumulators", get_job_accumulators),
-    Route("/jobs/{jobid}/metrics", get_job_metrics),
 ]

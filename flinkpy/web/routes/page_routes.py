@@ -1,4 +1,4 @@
-"""The page in the browser: files that hold no secret. What they show they ask for with the token: Flink's routes, and one that Flink has not."""
+"""The page in the browser: files that hold no secret. What they show they ask the other routes for, with the token."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import os
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
-
-from flinkpy.web.answers import vertex_answers
-from flinkpy.web.requests import job_of
 
 FILES = Path(__file__).resolve().parents[1] / "page"
 HEADERS = {
@@ -41,13 +38,9 @@ async def get_page(request: Request) -> Response:
     return await _FILES.get_response("index.html", request.scope)
 
 
-async def get_loads(request: Request) -> JSONResponse:
-    return JSONResponse(vertex_answers.loads(await job_of(request)))
-
-
 def is_page(path: str) -> bool:
     """Whether a path leads to the page's files, for which nobody needs a token."""
     return path == "/" or path.startswith("/page/")
 
 
-ROUTES = [Route("/", get_page), Mount("/page", _FILES), Route("/jobs/{jobid}/loads", get_loads)]
+ROUTES = [Route("/", get_page), Mount("/page", _FILES)]

@@ -134,6 +134,10 @@ class WindowOperator(DropsLateRecords, EndsKeys, OneInputOperator):
             raise ProgramError(OF_WINDOWS)
         self.error_policy = policy
 
+    @property
+    def fired_timers(self) -> int:
+        return self._service.fired_timers if hasattr(self, "_service") else 0  # it is there from ``open`` on
+
     # -- life ------------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:

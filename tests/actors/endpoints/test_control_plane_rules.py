@@ -14,6 +14,7 @@ from flinkpy.actors.gateways import (
     TaskExecutorGateway,
 )
 from flinkpy.actors.job_master.job_master import JobMaster
+from flinkpy.actors.job_store import ArchivedJob, Inheritance, JobStore
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
@@ -21,8 +22,10 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskManagerLocati
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY
 from flinkpy.scheduler.protocol import CancelSlotRequest, Command, Event
+from flinkpy.state.checkpoints.fenced_store import FencedStore
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.cluster import DISPATCHER
+from flinkpy.testing.simulation.cluster_files import DIRECTORY
 from flinkpy.testing.simulation.cluster_invariants import check_calm
 from tests.actors.endpoints.test_slot_protocol import ONE, dispatcher, job, lose, make_cluster, play, rest
 
@@ -218,6 +221,33 @@ def test_the_archive_forgets_the_oldest_jobs() -> None:
     assert [one.job_id for one in cluster.result(dispatcher(cluster).list_jobs())] == ["job-3", "job-2"]
     assert cluster.dispatcher.statistics().archived == 2
     rest(cluster)
+
+
+def test_a_job_is_archived_before_its_client_hears_of_its_end_and_by_the_next_dispatcher_too() -> None:
+    cluster = make_cluster()
+    archived: list[ArchivedJob] = []
+    heard_before: list[bool] = []
+
+    def archive(ended: ArchivedJob) -> None:
+        heard_before.append(cluster.dispatcher.statistics().archived > 0)
+        archived.append(ended)
+
+    def next_dispatcher(inheritance: Inheritance | None) -> None:
+        cluster.network.crash(DISPATCHER)
+        cluster.dispatcher = Dispatcher(
+            cluster.network.service(DISPATCHER), cluster._make_job_master, cluster.managing.retrieval(), election=cluster.dispatching,
+            inheritance=inheritance, archive=archive)
+        cluster.dispatcher.start()
+        cluster.network.run_for(1)
+
+    next_dispatcher(None)
+    assert play(cluster, job(run_s=0.1)).state is JobState.FINISHED
+    assert [(ended.result.job_id, ended.graph.state) for ended in archived] == [(JOB, JobState.FINISHED)]
+    assert heard_before == [False]
+    store = FencedStore(cluster.files.store_of(DIRECTORY), DIRECTORY)
+    term = store.take_term(FencingToken("next"))
+    next_dispatcher(Inheritance(JobStore(store, term), term, ended=(archived[0],)))
+    assert [ended.result.job_id for ended in archived] == [JOB, JOB]
 
 
 def test_metrics_of_an_ended_job_are_its_results() -> None:

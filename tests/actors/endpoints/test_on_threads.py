@@ -20,6 +20,7 @@ from flinkpy.core.options.engine import SlotConfig
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import DistributionPattern, JobGraph
 from flinkpy.graph.resources import ResourceProfile
+from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder, TaskBehaviour
 
@@ -74,6 +75,14 @@ class InstantRunner:
         return []
 
     def read_accumulators(self, then: Callable[[], object]) -> None: ...
+
+    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
+        return None, None
+
+    def reading(self) -> ProcessReading:
+        return ProcessReading()
+
+    def read_functions(self, then: Callable[[], object]) -> None: ...
 
     def statistics(self) -> RunnerStatistics:
         return RunnerStatistics(len(self._running), 0, 0, 0)

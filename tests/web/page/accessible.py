@@ -36,7 +36,7 @@ CONTRAST = """() => {
   const poor = new Set();
   for (const element of document.querySelectorAll("main *, header *")) {
     const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!own || element.closest("svg, dialog, :disabled") || !element.getClientRects().length) continue;
+    if (!own || element.closest("svg, dialog, :disabled, .unseen") || !element.getClientRects().length) continue;
     const behind = ground(element), text = over(parts(getComputedStyle(element).color), behind);
     const [a, b] = [light(text), light(behind)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
     if (ratio < 4.5) poor.add(`${element.tagName} ${element.className}: ${ratio.toFixed(2)} '${element.textContent.trim().slice(0, 30)}'`);

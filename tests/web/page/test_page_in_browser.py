@@ -83,7 +83,7 @@ def test_a_job_that_starts_again_is_shown_as_restarting(found: Visit, options: d
 def test_a_finished_job_is_among_the_ended(found: Visit, options: dict[str, Any]) -> None:
     job = started(options, "short", [1, 2])
     row = found.page.get_by_role("table", name="Ended jobs").get_by_role("row", name="short")
-    row.get_by_text("FINISHED").wait_for()
+    row.get_by_text("FINISHED", exact=True).wait_for()
     found.go(f"/jobs/{job}")
     found.page.locator(".card").first.wait_for()
     assert found.page.get_by_role("button", name="Cancel …").count() == 0

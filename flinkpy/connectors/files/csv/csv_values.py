@@ -40,6 +40,7 @@ class CsvParser:
         self._reading: dict[str, Any] | None = None  # Arrow's options for ``read``, which is called often where lines are broken
         self._read_as = None if schema is None else changed(as_text(schema, is_of_bytes), in_microseconds)
         self._is_read_otherwise = schema is not None and not schema.equals(self._read_as)
+        self._quotes = options.quotes
         self._comment = None
         if options.comment is not None:
             self._comment = re.compile(rb"(?m)^" + re.escape(options.comment.encode()) + rb".*\n?")
@@ -79,7 +80,7 @@ class CsvParser:
     def _refuse_line_ends_in_quotes(self, block: bytes, rows: int) -> None:
         """Raises ArrowInvalid if a quoted field goes on behind its line. Then there are fewer rows than lines, or it is in
         the last line. So the quotes are searched only where there are not as many rows as lines."""
-        quotes = self._options.quotes
+        quotes = self._quotes
         last = block[block.rfind(b"\n", 0, len(block) - 1) + 1:]
         if rows == line_feeds_in(block) and (b"\r" not in block or block.count(b"\r") == block.count(b"\r\n")) and quotes.are_within_lines(last):
             return

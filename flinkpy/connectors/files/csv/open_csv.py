@@ -16,7 +16,7 @@ from flinkpy.connectors.files.csv.csv_values import CsvParser
 from flinkpy.connectors.files.paths import FileInfo, open_binary
 from flinkpy.connectors.files.text_files import FileSplit, LineBlocks
 
-BLOCK_BYTES = 512 << 10  # less is parsed at a higher cost, and more does not stay in the processor's cache
+BLOCK_BYTES = 1 << 20  # less is parsed at a higher cost
 SHOWN_BYTES = 1 << 20  # of the block that shows the types
 LONGEST_RECORD = 1 << 28
 _HEADER_BYTES = 64 << 10

@@ -12,7 +12,7 @@ from flinkpy.connectors.kafka.writing.kafka_writer import KafkaWriter, Transacti
 from flinkpy.connectors.kafka.writing.producers import check_settings, settings_of
 from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSerializationSchema
 from flinkpy.connectors.kafka.writing.security import Security
-from flinkpy.connectors.kafka.writing.transaction_client import TransactionClient, TransactionLostError
+from flinkpy.connectors.kafka.writing.transaction_client import COMMIT_S, TransactionClient, TransactionLostError
 from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds, Unfinished, begin_turn
 from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
 from flinkpy.core.options.checkpointing import takes_checkpoints
@@ -60,10 +60,13 @@ class KafkaSinkBase(Sink):
             return None
         return f"the transactional id prefix {options.transactional_id_prefix!r} at {self._settings['bootstrap.servers']}"
 
+    def check_stream(self, names: Sequence[str] | None, is_columnar: bool) -> None:
+        self._options.schema.check_form(is_columnar)
+
     def create_committer(self, context: OperatorContext) -> Committer | None:
         if not self._options.is_exactly_once:
             return None
-        return KafkaCommitter(TransactionClient(self._settings, context.clock), ignores_lost=self._options.ignores_lost_transactions)
+        return KafkaCommitter(TransactionClient(self._settings, context.clock, COMMIT_S), ignores_lost=self._options.ignores_lost_transactions)
 
     def create_writer(self, context: OperatorContext) -> SinkWriter:
         options = self._options

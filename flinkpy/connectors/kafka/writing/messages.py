@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.connectors.kafka.writing.record_serialization import KafkaRecordSerializationSchema
 from flinkpy.connectors.rows import rows_of
-from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.formats.port import ColumnarEncoder
 from flinkpy.operators.context import OperatorContext
@@ -35,9 +34,7 @@ class MessageMaker:
     def messages(self, batch: Batch) -> Iterator[Message]:
         """Raises UserCodeError, which names the record, if a function of the program fails."""
         schema = self._schema
-        if schema.takes_columns_only and isinstance(batch, RowBatch):
-            raise ProgramError(f"{self._context.name}: the encoder makes messages of columns, and this stream has rows: give the sink a schema of "
-                               "rows, or make columns of them with select(), where their type is declared")
+        schema.check_form(isinstance(batch, ColumnBatch))
         values = self._of_columns_or_rows(schema.value, self._make_values, batch)
         keys: Iterable[bytes | None] = repeat(None)
         if schema.key is not None and self._make_keys is not None:

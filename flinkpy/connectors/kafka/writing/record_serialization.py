@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from flinkpy.common.serialization import SerializationSchema
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.port import ColumnarEncoder
 
@@ -56,9 +57,11 @@ class KafkaRecordSerializationSchema:
         """A builder; it needs a topic and a schema of values."""
         return KafkaRecordSerializationSchemaBuilder()
 
-    @property
-    def takes_columns_only(self) -> bool:
-        return isinstance(self.value, ColumnarEncoder) or isinstance(self.key, ColumnarEncoder)
+    def check_form(self, is_columnar: bool) -> None:
+        """Raises ProgramError for rows, if a columnar encoder makes the messages."""
+        if not is_columnar and (isinstance(self.value, ColumnarEncoder) or isinstance(self.key, ColumnarEncoder)):
+            raise ProgramError("the Kafka sink's encoder makes messages of columns, and this stream has rows: give the sink a schema of rows, or "
+                               "make columns of them with select(), where their type is declared")
 
     @property
     def asks_for_records(self) -> bool:

@@ -20,6 +20,7 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 60.0  # for brokers that do not answer, or are busy
+COMMIT_S = PATIENCE_S / 2  # of the transaction's own producer, and then as long in its name: a commit blocks the task
 PAUSE_S = 0.02
 CALL_TIMEOUT_S = 10.0
 LARGEST_ANSWER = 1 << 20
@@ -30,18 +31,22 @@ class TransactionLostError(ProgramError):
     """A transaction that should be committed cannot be: its records are lost. Restarting the job does not bring them back."""
 
 
+class TakenOverError(FlinkpyError):
+    """Another attempt, or another job, writes under this sink's transactional ids now."""
+
+
 class _TryAgain(Exception):
     """The broker asks for patience, or is not there."""
 
 
 class TransactionClient:
-    """Asks brokers about transactions, until they answer, for ``PATIENCE_S`` at most. It blocks.
+    """Asks brokers about transactions, until they answer, for ``patience_s`` at most. It blocks.
 
     ``settings`` are those of librdkafka: ``bootstrap.servers``, security, and ``transaction.timeout.ms``.
     """
 
-    def __init__(self, settings: Mapping[str, str], clock: Clock) -> None:
-        self._servers = settings["bootstrap.servers"]
+    def __init__(self, settings: Mapping[str, str], clock: Clock, patience_s: float = PATIENCE_S) -> None:
+        self._servers, self._patience_s = settings["bootstrap.servers"], patience_s
         self._bootstrap = [_address(each) for each in self._servers.split(",") if each.strip()]
         self._timeout_ms = int(settings["transaction.timeout.ms"])
         self._security, self._clock = Security.of(settings), clock
@@ -61,7 +66,7 @@ class TransactionClient:
             asked += 1
             error, producer = wire.new_producer_id(self._call(coordinator, Api.INIT_PRODUCER_ID, body))
             self._check(error, transactional_id)
-            return TakenOver(producer.epoch, asked)
+            return TakenOver(producer.epoch, asked, producer.producer_id)
 
         return self._until_answered(ask)
 
@@ -74,6 +79,22 @@ class TransactionClient:
             coordinator = self._coordinator_of(transactional_id)
             body = wire.end_txn(transactional_id, producer, commit=True)
             self._check(wire.ended_txn(self._call(coordinator, Api.END_TXN, body)), transactional_id)
+
+        self._until_answered(ask)
+
+    def check_still_own(self, transactional_id: str, producer: ProducerId) -> None:
+        """Raises TakenOverError if another has taken the id over. It ends a transaction that was never begun, which changes nothing.
+
+        A broker that has forgotten the id cannot tell, and neither raises nor harms.
+        """
+        def ask() -> None:
+            coordinator = self._coordinator_of(transactional_id)
+            error = wire.ended_txn(self._call(coordinator, Api.END_TXN, wire.end_txn(transactional_id, producer, commit=False)))
+            if error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
+                raise TakenOverError(f"the Kafka transactions {transactional_id!r} of this sink were taken over: by its next attempt, if this one "
+                                     "was given up, or by another job with the same transactional id prefix, which must be different for each sink")
+            if error not in (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_ID_MAPPING):
+                self._check(error, transactional_id)
 
         self._until_answered(ask)
 
@@ -125,9 +146,9 @@ class TransactionClient:
             try:
                 return ask()
             except _TryAgain as failure:
-                if self._clock.monotonic() - began > PATIENCE_S:
+                if self._clock.monotonic() - began > self._patience_s:
                     raise RecipientUnreachableError(
-                        f"Kafka at {self._servers} ends no transactions for {PATIENCE_S:g} s ({failure}): check bootstrap.servers and "
+                        f"Kafka at {self._servers} ends no transactions for {self._patience_s:g} s ({failure}): check bootstrap.servers and "
                         "security.protocol, and whether the brokers are up") from None
                 if not warned:
                     warned = True

@@ -5,7 +5,9 @@ has happened. This number is the attempt's *turn*. It grows whatever has died, t
 week (``transactional.id.expiration.ms``), and begins to count anew: then the turns go on behind the one in the checkpoint.
 
 In each turn there are ``IDS`` ids, ``prefix-subtask-turn-number``; after ``TURNS`` attempts they come again. An attempt aborts what is open under the
-ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones. A
+ids of the ``LOOKS_BACK`` turns before its own. So one that does not know yet that it was given up, and aborts late, does not hit the next ones.
+And it begins no transaction that nobody would abort: when it has made a producer ready, it asks whether the subtask's own id is still its own. Either
+that was taken over before, or the producer is there when the next attempt, which takes the own id over first, aborts. A
 broker whose answers do not come in time is asked again, and may have counted each time: by so many turns an attempt looks back further.
 
 An attempt takes the lowest free id for each transaction. An id is free again only when nothing can ask for its last transaction any more: when a
@@ -20,6 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.errors import FlinkpyError
 
 IDS = 6  # three are in use while checkpoints complete; each one that fails takes another, until the next one completes
@@ -32,10 +35,11 @@ class TooManyTransactionsError(FlinkpyError):
 
 
 class Turn(NamedTuple):
-    """An attempt's turn, and what the broker had counted when it began."""
+    """An attempt's turn, what the broker had counted when it began, and the broker's number for the subtask's own id (-1: not known)."""
 
     number: int
     epoch: int
+    producer_id: int = -1
 
 
 FIRST, BEFORE_ANY = Turn(0, 0), Turn(-1, -1)
@@ -52,10 +56,11 @@ class Unfinished:
 
 
 class TakenOver(NamedTuple):
-    """How often an id was taken over before, as the broker counts, and how often it was asked until it answered."""
+    """How often an id was taken over before, as the broker counts; how often it was asked until it answered; and its number for the id."""
 
     epoch: int
     asked: int = 1
+    producer_id: int = -1
 
 
 def ids_of(prefix: str, subtask: int, turn: int) -> list[str]:
@@ -73,6 +78,11 @@ class TransactionalIds:
         self._prepared: dict[str, int] = {}  # and by then so many checkpoints had begun
         # Subtasks commit what was restored when they open, and no checkpoint begins before all have
         self._committed = {each: 0 for each in ids if each in unfinished}
+
+    @property
+    def own(self) -> tuple[str, ProducerId] | None:
+        """The subtask's own id, and as whom this attempt has taken it over; None if that is not known."""
+        return (f"{self._prefix}-{self._subtask}", ProducerId(self._turn.producer_id, self._turn.epoch)) if self._turn.producer_id >= 0 else None
 
     @property
     def has_free(self) -> bool:
@@ -123,14 +133,14 @@ def begin_turn(
     kept = {each for unfinished in restored for each in unfinished.transactional_ids}
 
     def take_over(other: int) -> Turn:
-        epoch, asked = abort(f"{prefix}-{other}")
+        epoch, asked, producer_id = abort(f"{prefix}-{other}")
         last = max((each.turn for each in restored if (each.prefix, each.subtask) == (prefix, other)), default=BEFORE_ANY)
         turn = last.number + (epoch - last.epoch if epoch > last.epoch else 1 + epoch)  # it has forgotten the id, and counts anew
         for before in range(turn - min(LOOKS_BACK + asked - 1, LOOKS_BACK_AT_MOST), turn):
             for transactional_id in ids_of(prefix, other, before):
                 if transactional_id not in kept:
                     abort(transactional_id)
-        return Turn(turn, epoch)
+        return Turn(turn, epoch, producer_id)
 
     mine = take_over(subtask)
     subtasks = max((unfinished.subtask + 1 for unfinished in restored if unfinished.prefix == prefix), default=0)

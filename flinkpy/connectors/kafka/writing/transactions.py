@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flinkpy.connectors.kafka.writing.producers import KafkaProducer, TransactionalProducer
-from flinkpy.connectors.kafka.writing.transaction_client import PATIENCE_S
+from flinkpy.connectors.kafka.writing.transaction_client import COMMIT_S, PATIENCE_S, TransactionClient
 from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds
 from flinkpy.connectors.kafka.writing.wire import ProducerId
 from flinkpy.core.clock import Clock
@@ -48,7 +48,7 @@ class Prepared:
         if producer is None:
             return False
         try:
-            producer.commit(PATIENCE_S)
+            producer.commit(COMMIT_S)
         except FlinkpyError:
             return False
         finally:
@@ -95,7 +95,18 @@ class Transactions:
         return producer
 
     def _begin_to_make(self) -> _MadeReady:
-        return _MadeReady(TransactionalProducer(self._settings, self._ids.take(), self._clock), self._on_ready)
+        return _MadeReady(TransactionalProducer(self._settings, self._ids.take(), self._clock), self._check_still_own, self._on_ready)
+
+    def _check_still_own(self) -> None:
+        """Raises TakenOverError if the next attempt has begun its turn."""
+        own = self._ids.own
+        if own is None:
+            return
+        client = TransactionClient(self._settings, self._clock)
+        try:
+            client.check_still_own(*own)
+        finally:
+            client.close()
 
     def prepare(self, producer: TransactionalProducer) -> KafkaCommittable:
         """The transaction is whole, and part of the checkpoint that began last."""
@@ -129,10 +140,10 @@ class Transactions:
 
 
 class _MadeReady:
-    """A producer that is initialized on a thread of its own."""
+    """A producer that is initialized on a thread of its own. ``check`` raises if it must not write."""
 
-    def __init__(self, producer: TransactionalProducer, on_ready: Callable[[], None]) -> None:
-        self._producer, self._on_ready = producer, on_ready
+    def __init__(self, producer: TransactionalProducer, check: Callable[[], None], on_ready: Callable[[], None]) -> None:
+        self._producer, self._check, self._on_ready = producer, check, on_ready
         self.is_ready = False  # or it has failed, which wait() says
         self._error: BaseException | None = None
         self._is_discarded = False
@@ -143,6 +154,8 @@ class _MadeReady:
     def _run(self) -> None:
         try:
             self._producer.initialize(PATIENCE_S, lambda: self._is_discarded)
+            if not self._is_discarded:
+                self._check()
         except BaseException as error:
             self._error = error
         with self._lock:

@@ -62,7 +62,8 @@ class SimulatedLoop:
         self._to_serve: dict[SimulatedStream, None] = {}
         self._timers: dict[SimulatedTimer, None] = {}
         self._turns = self._started = self._stopping = self._ended = False
-        self._stepping: LoopTask | None = None
+        self.stepping: LoopTask | None = None
+        self.thread_id: int | None = None
 
     # -- Reactor ---------------------------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class SimulatedLoop:
 
     @property
     def current_task(self) -> LoopTask | None:
-        return self._stepping
+        return self.stepping
 
     # -- readiness -------------------------------------------------------------------------------------------------------
 
@@ -195,14 +196,14 @@ class SimulatedLoop:
     def _step(self, task: LoopTask) -> None:
         if not self._process.alive:  # it died within this turn
             return
-        task.scheduled, self._stepping = False, task
+        task.scheduled, self.stepping = False, task
         try:
             more = task.step()
         except (Exception, SystemExit) as error:  # of the user's code
             more = False
             task.crashed(error)
         finally:
-            self._stepping = None
+            self.stepping = None
         if more:
             self.schedule_threadsafe(task)
 

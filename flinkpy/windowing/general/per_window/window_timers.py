@@ -37,6 +37,7 @@ class WindowTimers:
 
     def __init__(self) -> None:
         self._moments: list[int] = []
+        self.fired = 0
         self._waiting: dict[int, Waiting] = {}
         self._layers = Layers("timers", self._waiting, self._rebind, dict.copy, 0)
         self._crowded: dict[int, Layers] = {}  # of moments that were frozen by themselves, and are not settled yet
@@ -88,6 +89,7 @@ class WindowTimers:
             for timer in list(waiting):
                 if timer in waiting:  # it was not deleted meanwhile
                     del waiting[timer]
+                    self.fired += 1
                     yield moment, timer
                     if not moments or moments[0] != moment:
                         break  # an earlier timer was added
@@ -186,6 +188,11 @@ class WindowTimerService:
     def _due(self, moment: int) -> None:
         self._firing = True
         self._on_processing_time(self.processing.due(moment))
+
+    @property
+    def fired_timers(self) -> int:
+        """How many have fired so far."""
+        return self.event.fired + self.processing.fired
 
     def disarm(self) -> None:
         """Cancels the task's timer."""

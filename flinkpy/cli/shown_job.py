@@ -1,0 +1,77 @@
+"""``flinkpy show JOB``: how a job stands, and how it came to that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
+from flinkpy.cli.jobs import duration, reach_session
+from flinkpy.core.lifecycles import EXECUTION, CheckpointState, ExecutionState
+from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
+
+SHOWN = 10  # attempts of one vertex, and failures
+
+
+def show_job(target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str) -> None:
+    """Prints the report on the job with that id, or the only one whose id begins with it."""
+    session = reach_session(target, definitions, conf)
+    found = session.find_job(job_id).job_id
+    for line in job_report(session.ask(lambda dispatcher: dispatcher.request_execution_graph(found))):
+        click.echo(line)
+
+
+def job_report(job: ExecutionGraphInfo) -> Iterator[str]:
+    """The lines of the report."""
+    restarts = f", {job.restarts} restart{'s' if job.restarts > 1 else ''}" if job.restarts else ""
+    yield f"{job.job_id} {job.name!r}: {job.state.name} since {_moment(job.entered_ms[job.state])}{restarts}"
+    yield f"started {_moment(job.start_ms)}, {'ran' if job.end_ms else 'running'} for {duration((job.end_ms or job.at_ms) - job.start_ms)}"
+    for vertex in job.vertices:
+        yield from _vertex(vertex, job.at_ms)
+    yield from _checkpoints(job.checkpoint_history)
+    if job.failures:
+        yield "failures, the newest first:"
+    for failure in list(reversed(job.failures))[:SHOWN]:
+        where = f" in {failure.subtask}" + ("" if failure.attempt is None else f", attempt {failure.attempt}") if failure.subtask else ""
+        on = f" on {failure.location.resource_id}" if failure.location is not None else ""
+        ended = "" if failure.restarted else " (the job ended)"
+        first, *rest = failure.message.splitlines() or [""]
+        yield f"  {_moment(failure.at_ms)} {failure.error_class}{where}{on}{ended}: {first}"
+        yield from (f"    {line}" for line in rest)
+
+
+def _vertex(vertex: VertexInfo, at_ms: int) -> Iterator[str]:
+    counts = {state: sum(each.state is state for each in vertex.subtasks) for state in ExecutionState}
+    states = ", ".join(f"{count} {state.value.lower()}" for state, count in counts.items() if count)
+    records = f"{sum(each.records_in for each in vertex.subtasks):,} records in, {sum(each.records_out for each in vertex.subtasks):,} out"
+    yield f"{vertex.name}: {states}; {records}"
+    ended = [(subtask.index, each) for subtask in vertex.subtasks for each in (subtask, *subtask.earlier) if subtask.earlier or each.failure]
+    for index, attempt in ended[:SHOWN]:
+        yield f"  subtask {index}, attempt {attempt.attempt}: {_attempt(attempt, at_ms)}"
+    if len(ended) > SHOWN:
+        yield f"  and {len(ended) - SHOWN} further attempts"
+
+
+def _attempt(attempt: SubtaskInfo, at_ms: int) -> str:
+    begin = attempt.entered_ms.get(ExecutionState.DEPLOYING)
+    end = attempt.entered_ms[attempt.state] if EXECUTION.is_terminal(attempt.state) else at_ms
+    where = "" if attempt.location is None else f" on {attempt.location.resource_id}"
+    took = "" if begin is None else f" for {duration(end - begin)}, from {_moment(begin)}"
+    why = f": {attempt.failure.splitlines()[0]}" if attempt.failure else ""
+    return f"{attempt.state.name}{where}{took}{why}"
+
+
+def _checkpoints(known: CheckpointsReport) -> Iterator[str]:
+    if known.completed or known.failed or known.in_progress:
+        yield f"checkpoints: {known.completed} complete, {known.failed} failed, {known.in_progress} under way, {known.restored} times restored"
+    for each in known.history[:SHOWN]:
+        kind = "savepoint" if each.options.snapshot_type.is_savepoint else "checkpoint"
+        what = f"{kind} {each.checkpoint_id}: {each.state.name.lower()} in {duration(each.duration_ms)}, {each.state_size:,} bytes"
+        yield f"  {what}{f': {each.failure}' if each.state is CheckpointState.ABORTED else ''}"
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).strftime("%Y-%m-%d %H:%M:%S")

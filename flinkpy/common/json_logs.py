@@ -1,0 +1,38 @@
+"""Log records as JSON, one on each line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+
+class JsonFormatter(logging.Formatter):
+    """For a handler of Python's ``logging``. A record that tells of an event has it as ``event``.
+
+    >>> record = logging.LogRecord("flinkpy", logging.INFO, "", 0, "ready", None, None)
+    >>> record.created = 1.5
+    >>> JsonFormatter().format(record)
+    '{"timestamp": 1500, "level": "INFO", "logger": "flinkpy", "message": "ready"}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "timestamp": round(record.created * 1000), "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        event = getattr(record, "event", None)
+        if event is not None:
+            told["event"] = event
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
+
+
+def write_json_logs() -> None:
+    """From now on, the log records of this process that no handler takes are lines of JSON on standard error. Those of events are among them."""
+    written = logging.StreamHandler(sys.stderr)
+    written.setFormatter(JsonFormatter())
+    logging.lastResort = written
+    events = logging.getLogger("flinkpy.events")
+    if events.level == logging.NOTSET:
+        events.setLevel(logging.INFO)

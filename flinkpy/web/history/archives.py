@@ -1,0 +1,96 @@
+"""The archives that are there, read when they are asked for."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flinkpy.core.clock import Clock
+from flinkpy.core.ids import JobId
+from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.state.checkpoints.locations import absolute, join
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.web.history.archive_files import archived_jobs, read_archive
+from flinkpy.web.history.archiving import OVERVIEW
+
+LOG = logging.getLogger(__name__)
+
+
+class Archives:
+    """Of some folders, looked at anew when the last look was ``refresh_s`` ago. ``retained``: only so many jobs are kept in each folder, the latest.
+    All calls block, and may come from any thread."""
+
+    READ_KEPT = 16  # archives in memory, besides the overviews of all
+
+    def __init__(
+        self, folders: Sequence[str], clock: Clock, refresh_s: float = 0.0, retained: int | None = None,
+        file_stores: Callable[[str], FileStore] = file_store_of,
+    ) -> None:
+        self._stores = {folder: file_stores(folder) for folder in map(absolute, folders)}
+        self._clock, self._refresh_s, self._retained = clock, refresh_s, retained
+        self._lock = threading.Lock()
+        self._looked_at: float | None = None
+        self._overviews: dict[tuple[str, JobId], dict[str, Any] | None] = {}  # by folder and job; None: it cannot be read
+        self._read: OrderedDict[JobId, dict[str, str]] = OrderedDict()
+
+    def overviews(self) -> list[dict[str, Any]]:
+        """One for each job, as ``/jobs/overview`` has them, the latest first."""
+        with self._lock:
+            self._look()
+            found = {overview["jid"]: overview for overview in self._overviews.values() if overview is not None}
+        return sorted(found.values(), key=lambda overview: overview["end-time"], reverse=True)
+
+    def answer(self, path: str) -> str | None:
+        """What the job's route at this path has answered, as JSON; None if nothing is known."""
+        job_id = JobId(path.split("/")[2])
+        with self._lock:
+            if job_id not in self._read:
+                folder = self._folder_of(job_id)
+                if folder is None:
+                    return None
+                self._read[job_id] = read_archive(self._stores[folder], folder, job_id)
+                while len(self._read) > self.READ_KEPT:
+                    self._read.popitem(last=False)
+            self._read.move_to_end(job_id)
+            return self._read[job_id].get(path)
+
+    def _folder_of(self, job_id: JobId) -> str | None:
+        self._look()
+        return next((folder for folder in self._stores if self._overviews.get((folder, job_id)) is not None), None)
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
+        if self._looked_at is not None and now - self._looked_at < self._refresh_s:
+            return
+        found: dict[tuple[str, JobId], dict[str, Any] | None] = {}
+        for folder, store in self._stores.items():
+            for job_id in archived_jobs(store, folder):
+                known = folder, job_id
+                found[known] = self._overviews[known] if known in self._overviews else _overview(store, folder, job_id)
+            self._forget_oldest(folder, found)
+        self._overviews, self._looked_at = found, now
+
+    def _forget_oldest(self, folder: str, found: dict[tuple[str, JobId], dict[str, Any] | None]) -> None:
+        if self._retained is None:
+            return
+        jobs = sorted((overview["end-time"], known) for known, overview in found.items() if known[0] == folder and overview is not None)
+        for _, known in jobs[:-self._retained]:
+            self._stores[folder].delete(join(*known))
+            self._read.pop(known[1], None)
+            del found[known]
+
+    def __repr__(self) -> str:
+        return f"<Archives in {', '.join(self._stores)}>"
+
+
+def _overview(store: FileStore, folder: str, job_id: JobId) -> dict[str, Any] | None:
+    try:
+        overview: dict[str, Any] = json.loads(read_archive(store, folder, job_id)[OVERVIEW])["jobs"][0]
+        return overview
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        LOG.warning("the archive of job %s in %s cannot be read, and is left out: %s", job_id, folder, error)
+        return None

@@ -1,0 +1,129 @@
+"""Metrics: of jobs, vertices, subtasks, TaskExecutors and the JobManager, one by one and aggregated; and all of them for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from flinkpy.actors.execution_graph_info import SubtaskInfo
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.ids import ExecutionVertexId, JobId, JobVertexId
+from flinkpy.core.options.metrics import PROMETHEUS, REPORTERS
+from flinkpy.metrics.readings import Value
+from flinkpy.web.answers import metric_answers
+from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.requests import calls_of, job_of, task_executor_of, vertex_of
+
+
+def fetcher_of(request: Request) -> MetricFetcher:
+    fetcher: MetricFetcher = request.app.state.metrics
+    return fetcher
+
+
+def _listed(request: Request, values: Mapping[str, Any]) -> JSONResponse:
+    return JSONResponse(metric_answers.listed(values, request.query_params.get("get")))
+
+
+def _aggregated(request: Request, each: Iterable[Mapping[str, Value]]) -> JSONResponse:
+    try:
+        return JSONResponse(metric_answers.aggregated(each, request.query_params.get("get"), request.query_params.get("agg")))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def _chosen(request: Request, parameter: str) -> set[str] | None:
+    """Those that a parameter names, with commas between; None: all."""
+    named = request.query_params.get(parameter)
+    return None if named is None else set(named.split(","))
+
+
+async def _of_subtasks(request: Request) -> list[tuple[SubtaskInfo, dict[str, Value]]]:
+    job, vertex = await vertex_of(request)
+    tasks = (await fetcher_of(request).reading()).tasks
+    return [(each, metric_answers.of_subtask(each, tasks.get((job.job_id, ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index)))))
+            for each in vertex.subtasks]
+
+
+async def get_metrics_of_jobs(request: Request) -> JSONResponse:
+    chosen, calls = _chosen(request, "jobs"), calls_of(request)
+    found = []
+    for job in await calls.jobs():
+        if chosen is None or job.job_id in chosen:
+            try:
+                found.append(metric_answers.of_job(await calls.execution_graph(JobId(job.job_id))))
+            except ProgramError:  # forgotten meanwhile
+                continue
+    return _aggregated(request, found)
+
+
+async def get_job_metrics(request: Request) -> JSONResponse:
+    return _listed(request, metric_answers.of_job(await job_of(request)))
+
+
+async def get_vertex_metrics(request: Request) -> JSONResponse:
+    return _listed(request, metric_answers.of_vertex(await _of_subtasks(request)))
+
+
+async def get_metrics_of_subtasks(request: Request) -> JSONResponse:
+    return _aggregated(request, [values for _, values in await _of_subtasks(request)])
+
+
+async def get_subtask_metrics(request: Request) -> JSONResponse:
+    wanted = request.path_params["subtaskindex"]
+    for subtask, values in await _of_subtasks(request):
+        if subtask.index == wanted:
+            return _listed(request, values)
+    raise not_found(f"vertex {request.path_params['vertexid']} has no subtask {wanted}")
+
+
+async def get_watermarks(request: Request) -> JSONResponse:
+    return JSONResponse(metric_answers.watermarks(await _of_subtasks(request)))
+
+
+async def get_coordinator_metrics(request: Request) -> JSONResponse:
+    """None: enumerators have no metrics."""
+    await vertex_of(request)
+    return _listed(request, {})
+
+
+async def get_metrics_of_task_managers(request: Request) -> JSONResponse:
+    chosen, reading = _chosen(request, "taskmanagers"), await fetcher_of(request).reading()
+    return _aggregated(request, [each.values for name, each in reading.task_managers.items() if chosen is None or name in chosen])
+
+
+async def get_task_manager_metrics(request: Request) -> JSONResponse:
+    reading = (await fetcher_of(request).reading()).task_managers.get((await task_executor_of(request)).resource_id)
+    return _listed(request, {} if reading is None else reading.values)
+
+
+async def get_job_manager_metrics(request: Request) -> JSONResponse:
+    overview, reading = await calls_of(request).cluster(), await fetcher_of(request).reading()
+    return _listed(request, {**metric_answers.of_cluster(overview), **reading.job_manager.values})
+
+
+async def get_prometheus(request: Request) -> Response:
+    if PROMETHEUS not in request.app.state.reporters:
+        raise not_found(f"/metrics is there for Prometheus, with the option {REPORTERS.key}: {PROMETHEUS}")
+    from flinkpy.metrics.prometheus import CONTENT_TYPE, exposition
+
+    return Response(exposition(await fetcher_of(request).samples()), media_type=CONTENT_TYPE)
+
+
+PROMETHEUS_ROUTES = [Route("/metrics", get_prometheus)]
+ROUTES = [
+    Route("/jobs/metrics", get_metrics_of_jobs),
+    Route("/jobs/{jobid}/metrics", get_job_metrics),
+    Route("/jobs/{jobid}/vertices/{vertexid}/metrics", get_vertex_metrics),
+    Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics", get_metrics_of_subtasks),
+    Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/metrics", get_subtask_metrics),
+    Route("/jobs/{jobid}/vertices/{vertexid}/watermarks", get_watermarks),
+    Route("/jobs/{jobid}/vertices/{vertexid}/jm-operator-metrics", get_coordinator_metrics),
+    Route("/taskmanagers/metrics", get_metrics_of_task_managers),
+    Route("/taskmanagers/{taskmanagerid}/metrics", get_task_manager_metrics),
+    Route("/jobmanager/metrics", get_job_manager_metrics),
+]

@@ -1,0 +1,58 @@
+"""What `flinkpy top` shows of the jobs of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flinkpy.actors.gateways import ClusterOverview, JobDetails, JobOverview, VertexDetails
+from flinkpy.cli.top import picture, pictures
+from flinkpy.cluster.client import ClusterClient
+from flinkpy.cluster.display.job_picture import JobPicture
+from flinkpy.cluster.embedded import embedded_client, stop_embedded
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import ExecutionState, JobState
+from tests.waiting import eventually
+from tests.web.rest import held_job
+
+RUNNING = ExecutionState.RUNNING
+CLUSTER = ClusterOverview(2, 8, 5, 1)
+
+
+def job(name: str, *vertices: VertexDetails) -> JobPicture:
+    details = JobDetails(JobOverview(JobId(name), name, JobState.RUNNING, 0, None), vertices)
+    return JobPicture(details, 1.0, {each.vertex_id: (1234, 5) for each in vertices})
+
+
+def test_the_busiest_vertex_comes_first_whichever_job_it_is_of() -> None:
+    quiet, busy = (VertexDetails(name, name, 2, {RUNNING: 2}, busy_ms_per_second=share) for name, share in (("quiet", 10), ("busy", 900)))
+    held = VertexDetails("held", "held", 2, {RUNNING: 1}, busy_ms_per_second=10, back_pressured_ms_per_second=800)
+    one, two = job("a", quiet, held), job("b", busy)
+    head, blank, titles, *rows = picture(CLUSTER, [one, two], 0)
+    assert "2 TaskExecutors, 5 of 8 slots free, 2 running jobs" in head
+    assert blank == ""
+    assert titles.split() == ["BUSY", "BACK-PRESSURED", "IDLE", "IN/s", "OUT/s", "TASKS", "JOB", "VERTEX"]
+    assert [row.split()[-1] for row in rows] == ["busy", "held", "quiet"]
+    assert rows[0].split() == ["90", "%", "0", "%", "0", "%", "1.2", "k", "5", "2/2", "b", "b", "busy"]
+    assert {row.index(" % ") for row in rows} == {rows[0].index(" % ")}
+
+
+def test_without_jobs_there_is_the_cluster() -> None:
+    assert len(picture(CLUSTER, [], 0)) == 1
+
+
+@pytest.fixture
+def options() -> Iterator[dict[str, Any]]:
+    yield {"taskmanager.network.batch.max-records": "1", "heartbeat.interval": "100 ms"}
+    stop_embedded()
+
+
+def test_a_running_job_is_shown_and_one_that_has_ended_is_not(options: dict[str, Any]) -> None:
+    session: ClusterClient = embedded_client(options, 1)
+    shown = pictures(session)
+    with held_job(options):
+        eventually(lambda: sum("1/1" in line or "2/2" in line for line in next(shown)) == 2)
+        assert any("held" in line for line in next(shown))
+    eventually(lambda: len(next(shown)) == 1)

@@ -1,0 +1,188 @@
+"""Jobs that have ended are archived as files, and the history server answers of them as their cluster did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flinkpy.actors.gateways import JobResult
+from flinkpy.actors.job_store import ArchivedJob
+from flinkpy.cli.archived_jobs import archived_overviews
+from flinkpy.cli.shown_job import job_report
+from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.cluster.launch import connect
+from flinkpy.connectors.discarding_sink import DiscardingSink
+from flinkpy.core.clock import SYSTEM_CLOCK, ManualClock
+from flinkpy.core.errors import ConfigurationError, JobExecutionError
+from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import JobState
+from flinkpy.core.options.history import HistoryConfig
+from flinkpy.state.checkpoints.local_file_store import LocalFileStore
+from flinkpy.testing.environment import embedded_environment
+from flinkpy.web.history.archive_files import read_archive, write_archive
+from flinkpy.web.history.archives import Archives
+from flinkpy.web.history.archiving import archive
+from flinkpy.web.history.history_server import history_server
+from tests.ports import free_port
+from tests.web.rest import Rest
+
+ATTEMPTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "1", "restart-strategy.fixed-delay.delay": "1 ms"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    try:
+        yield tmp_path / "archives"
+    finally:
+        stop_embedded()
+
+
+def divide(folder: Path, numbers: list[int], **options: str) -> str:
+    """Runs a job that fails if 0 is among the numbers; its id. It is archived when this returns."""
+    env = embedded_environment({"jobmanager.archive.fs.dir": str(folder), **ATTEMPTS, **options})
+    env.from_collection(numbers).map(lambda n: 1 // n).sink_to(DiscardingSink())
+    client = env.execute_async("divides")
+    try:
+        client.get_job_execution_result().result()
+    except JobExecutionError:
+        assert 0 in numbers
+    return str(client.get_job_id())
+
+
+def served(folder: Path, **options: Any) -> Any:
+    values = {"historyserver.archive.fs.dir": str(folder), "historyserver.web.port": 0, "rest.authentication": "NONE", **options}
+    return history_server(HistoryConfig.of(values), SYSTEM_CLOCK)
+
+
+def test_an_archive_holds_what_the_routes_of_the_ended_job_answer(folder: Path) -> None:
+    port = free_port()
+    job_id = divide(folder, [1, 0], **{"rest.enabled": "true", "rest.port": str(port), "rest.authentication": "NONE"})
+    rest = Rest(port)
+    archive = read_archive(LocalFileStore(), str(folder), JobId(job_id))
+    answered = {path: json.loads(answer) for path, answer in archive.items()}
+    assert len(answered) > 15
+    assert {path for path in answered if rest.get(path) != answer_without_others(answered[path], rest.get(path))} == set()
+    assert f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/0" in answered
+    assert answered[f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/1"]["status"] == "FAILED"
+    assert len(answered[f"/jobs/{job_id}/exceptions"]["exceptionHistory"]["entries"]) == 2
+
+
+def vertex_of(answered: dict[str, Any], job_id: str) -> str:
+    return str(answered[f"/jobs/{job_id}"]["vertices"][0]["id"])
+
+
+def answer_without_others(archived: Any, live: Any) -> Any:
+    """The cluster's overview has the jobs of others, too."""
+    if isinstance(live, dict) and list(live) == ["jobs"]:
+        return live if archived["jobs"][0] in live["jobs"] else archived
+    return archived
+
+
+def test_the_history_server_answers_as_the_cluster_did(folder: Path) -> None:
+    first, second = divide(folder, [1]), divide(folder, [0])
+    server = served(folder)
+    try:
+        rest = Rest(server.port)
+        assert [(each["jid"], each["state"]) for each in rest.get("/jobs/overview")["jobs"]] == [(second, "FAILED"), (first, "FINISHED")]
+        assert rest.get("/v1/jobs")["jobs"] == [{"id": second, "status": "FAILED"}, {"id": first, "status": "FINISHED"}]
+        assert rest.get(f"/v1/jobs/{first}") == rest.get(f"/jobs/{first}")
+        assert rest.get(f"/jobs/{first}")["state"] == "FINISHED"
+        assert "ZeroDivisionError" in rest.get(f"/jobs/{second}/exceptions")["exceptionHistory"]["entries"][0]["stacktrace"]
+        assert rest.get("/config")["features"]["web-history"] is True
+        assert (rest.get("/overview")["jobs-failed"], rest.get("/overview")["taskmanagers"]) == (1, 0)
+        assert rest.ask(f"/jobs/{first}/nothing").status == 404
+        assert rest.ask(f"/jobs/{'0' * 32}").status == 404
+        assert rest.ask("/jobs/../../etc/passwd").status == 404
+        assert rest.ask(f"/jobs/{first}", "PATCH").status == 405
+    finally:
+        server.stop()
+
+
+def test_the_history_server_needs_the_token(folder: Path) -> None:
+    server = served(folder, **{"rest.authentication": "TOKEN", "rest.token": "known"})
+    try:
+        assert Rest(server.port).ask("/jobs").status == 401
+        assert Rest(server.port).ask("/jobs", headers={"Authorization": "Bearer known"}).json == {"jobs": []}
+    finally:
+        server.stop()
+
+
+def test_archived_jobs_are_listed_when_their_cluster_is_gone(folder: Path) -> None:
+    job_id = divide(folder, [1])
+    stop_embedded()
+    [found] = archived_overviews({"jobmanager.archive.fs.dir": str(folder)})
+    assert (found.job_id, found.name, found.state, sum(found.tasks.values())) == (job_id, "divides", JobState.FINISHED, 1)
+    with pytest.raises(ConfigurationError, match="say where the archives are"):
+        archived_overviews({})
+
+
+def test_an_archive_that_cannot_be_written_is_told_and_does_not_keep_the_job_from_ending(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    try:
+        job_id = divide(tmp_path / "file", [1])
+        assert f"({job_id}) is not archived: " in caplog.text
+    finally:
+        stop_embedded()
+
+
+def test_a_job_is_archived_once(folder: Path) -> None:
+    """A JobManager that takes over archives what the one before may not have archived."""
+    job_id = divide(folder, [1])
+    before = (folder / job_id).stat()
+    client = connect({"execution.target": "embedded", "jobmanager.archive.fs.dir": str(folder)})
+    details = client.ask(lambda dispatcher: dispatcher.request_job_details(JobId(job_id)))
+    archive(LocalFileStore(), str(folder), ArchivedJob(JobResult(JobId(job_id), "divides", JobState.FINISHED, 1), details))
+    assert (folder / job_id).stat() == before
+    assert [file.name for file in folder.iterdir()] == [job_id]
+
+
+def overview(number: int) -> dict[str, str]:
+    told = {"jid": f"{number:032x}", "name": "job", "state": "FINISHED", "start-time": number, "end-time": number, "tasks": {}}
+    return {"/jobs/overview": json.dumps({"jobs": [told]}), f"/jobs/{number:032x}": f'{{"jid": "{number:032x}"}}'}
+
+
+def archived(folder: Path) -> Callable[..., None]:
+    def write(*numbers: int) -> None:
+        for number in numbers:
+            write_archive(LocalFileStore(), str(folder), JobId(f"{number:032x}"), overview(number))
+    return write
+
+
+def test_new_archives_are_found_when_it_is_time_to_look_and_damaged_ones_are_left_out(tmp_path: Path) -> None:
+    clock, write = ManualClock(), archived(tmp_path)
+    archives = Archives([str(tmp_path)], clock, refresh_s=10)
+    write(1)
+    (tmp_path / f"{7:032x}").write_text("{")
+    (tmp_path / "notes.txt").write_text("not ours")
+    assert [each["end-time"] for each in archives.overviews()] == [1]
+    write(2)
+    clock.advance(9)
+    assert [each["end-time"] for each in archives.overviews()] == [1]
+    clock.advance(2)
+    assert [each["end-time"] for each in archives.overviews()] == [2, 1]
+    assert archives.answer(f"/jobs/{7:032x}") is None
+    assert archives.answer(f"/jobs/{2:032x}") == f'{{"jid": "{2:032x}"}}'
+
+
+def test_only_so_many_archives_are_kept_as_wanted(tmp_path: Path) -> None:
+    archived(tmp_path)(3, 1, 2)
+    archives = Archives([str(tmp_path)], ManualClock(), retained=2)
+    assert [each["end-time"] for each in archives.overviews()] == [3, 2]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{2:032x}", f"{3:032x}"]
+
+
+def test_the_report_on_a_job_tells_its_attempts_and_failures(folder: Path) -> None:
+    job_id = divide(folder, [1, 0])
+    client = connect({"execution.target": "embedded", "jobmanager.archive.fs.dir": str(folder)})
+    report = "\n".join(job_report(client.ask(lambda dispatcher: dispatcher.request_execution_graph(JobId(job_id)))))
+    assert "'divides': FAILED since" in report
+    assert ", 1 restart\n" in report
+    assert "subtask 0, attempt 0: FAILED on" in report
+    assert report.count("UserCodeError in Source: Collection Source") == 2
+    assert "(the job ended)" in report
