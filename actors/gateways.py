@@ -123,7 +123,7 @@ class JobDetails:
     checkpoint_id: int | None = None  # of the newest that is complete
     savepoints: tuple[SavepointStatus, ...] = ()  # that clients have asked for and that are over; the last few
     graph: ExecutionGraphInfo | None = None  # of a job that has ended: all there is to tell
-    counters: tuple[tuple[str, int], ...] = ()  # of a job that has ended: what the engine has counted in each subtask, by identifier
+    counters: tuple[tuple[str, float], ...] = ()  # of a job that has ended: what the engine has counted in each subtask, by identifier
 
 
 @dataclass(frozen=True)
