@@ -35,6 +35,8 @@ class SubtaskInfo:
     location: TaskManagerLocation | None = None
     records_in: int = 0
     records_out: int = 0
+    bytes_in: int | None = None  # None before the first report
+    bytes_out: int | None = None
     busy_ms: int = 0  # since the attempt began, and so the next two
     back_pressured_ms: int = 0
     idle_ms: int = 0

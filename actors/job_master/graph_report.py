@@ -59,8 +59,13 @@ def _attempt(execution: ExecutionSummary, counted: TaskMetrics | None, began_ms:
     entered_ms = {state: began_ms + round(at * 1000) for state, at in execution.entered.items()}
     return SubtaskInfo(
         attempt_id.subtask_index, attempt_id.attempt, execution.state, entered_ms, execution.location,
-        counted.records_in, counted.records_out, counted.busy_ms, counted.back_pressured_ms, counted.idle_ms,
-        failure=execution.failure)
+        counted.records_in, counted.records_out, _bytes(counted, "numBytesIn"), _bytes(counted, "numBytesOut"),
+        counted.busy_ms, counted.back_pressured_ms, counted.idle_ms, failure=execution.failure)
+
+
+def _bytes(counted: TaskMetrics, name: str) -> int | None:
+    counter = None if counted.reading is None else counted.reading.values.get(name)
+    return int(counter) if isinstance(counter, (int, float)) else None
 
 
 def _failure(failure: FailureRecord, began_ms: int) -> FailureInfo:

@@ -75,5 +75,5 @@ def test_metrics_come_from_every_process(ray: RayCluster, tmp_path: Path) -> Non
         import ray as joined_ray
 
         [(host, own)] = [(node["NodeManagerAddress"], node["MetricsExportPort"]) for node in joined_ray.nodes()]
-    eventually(lambda: bool(scraped(f"http://{host}:{own}/metrics")[f"ray_{task}numRecordsIn"]), 2 * PATIENCE_S)
+    eventually(lambda: bool(scraped(f"http://{host}:{own}/metrics")[f"ray_{task}numRecordsIn".lower()]), 2 * PATIENCE_S)
     assert ray.flinkpy("session", "stop").code == 0

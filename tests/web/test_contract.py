@@ -26,8 +26,6 @@ OURS = frozenset({"/jobs/:jobid/loads"})
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),
 }
-# Not yet all that Flink tells
-PARTIAL = frozenset({"/jobs/:jobid/checkpoints"})
 JOBS = ("running", "failed", "finished")
 
 
@@ -164,10 +162,7 @@ def test_every_route_is_one_of_flinks() -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("path", [
-    pytest.param(path, marks=[pytest.mark.xfail(reason="not yet all that Flink tells", strict=False)] if path in PARTIAL else [])
-    for path in ASKED if path in READ and READ[path].answer is not None
-])
+@pytest.mark.parametrize("path", [path for path in ASKED if path in READ and READ[path].answer is not None])
 def test_an_answer_has_flinks_fields_with_their_types(rest: Rest, jobs: dict[str, str], path: str, job: str) -> None:
     ids = ids_of(rest, jobs[job], path)
     if ids is None:

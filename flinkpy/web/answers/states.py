@@ -74,10 +74,12 @@ def statistics_of(values: Sequence[float]) -> dict[str, int]:
 
 
 def counters(subtasks: Iterable[SubtaskInfo]) -> dict[str, Any]:
-    """What they have read, written and done since they began. Bytes are not counted."""
+    """What they have read, written and done since they began."""
     subtasks = list(subtasks)
+    came, written = [each.bytes_in for each in subtasks], [each.bytes_out for each in subtasks]
     return {
-        "read-bytes": 0, "read-bytes-complete": False, "write-bytes": 0, "write-bytes-complete": False,
+        "read-bytes": sum(number or 0 for number in came), "read-bytes-complete": None not in came,
+        "write-bytes": sum(number or 0 for number in written), "write-bytes-complete": None not in written,
         "read-records": sum(each.records_in for each in subtasks), "read-records-complete": True,
         "write-records": sum(each.records_out for each in subtasks), "write-records-complete": True,
         "accumulated-backpressured-time": sum(each.back_pressured_ms for each in subtasks),
