@@ -20,7 +20,7 @@ VIEWS = [
     ("/taskmanagers/worker-1", "300 MB"), ("/taskmanagers/worker-1/logs", "worker.log"), ("/taskmanagers/worker-1/logs/worker.log", "the last line"),
     ("/taskmanagers/worker-1/threads", "MainThread"), ("/jobmanager", "rest.port"), ("/jobmanager/environment", "Python 3.11"),
 ]
-GENEROUS_MS = 20_000  # a bound on what is wrong altogether; on an idle machine all of it takes less than a second
+GENEROUS_MS = 20_000  # on two busy cores 500 jobs took 295 ms and 200 vertices 725 ms: a slow machine has room
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +122,14 @@ def test_memory_stays_as_it_is_while_the_page_is_open(browser: Any) -> None:
         found.go(f"{JOB}/graph/v0")
         session = found.page.context.new_cdp_session(found.page)
 
-        def used_after(updates: int) -> int:
+        def used_after(updates: int) -> tuple[int, int, int]:
             eventually(lambda: found.page.evaluate("1") and answers.asked[path] >= updates)
             session.send("HeapProfiler.collectGarbage")
-            return int(session.send("Runtime.getHeapUsage")["usedSize"])
+            counters = session.send("Memory.getDOMCounters")
+            return int(session.send("Runtime.getHeapUsage")["usedSize"]), counters["nodes"], counters["jsEventListeners"]
 
         before = used_after(350)  # by then the charts have all the points that are kept
         after = used_after(1350)
-        print(f"{before} bytes after 350 updates, {after} after 1350")
-        assert after < before + 500_000
-        assert found.page.locator("*").count() < 2000
+        print(f"bytes, nodes, listeners: {before} after 350 updates, {after} after 1350")
+        assert after[0] < before[0] + 4_000_000  # each answer that is kept costs some 20 KB; what is not yet collected, up to 800 KB
+        assert max(after[1] - before[1], after[2] - before[2]) < 200
