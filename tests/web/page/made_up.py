@@ -97,6 +97,10 @@ TASK_EXECUTOR = {
 }
 
 
+def nothing() -> None:
+    """What is answered to what is not there."""
+
+
 class MadeUp:
     """``asked`` counts what was asked for, by path."""
 
@@ -130,7 +134,7 @@ class MadeUp:
             "/taskmanagers/worker-1/thread-dump": lambda: {"threadInfos": [{"threadName": "MainThread", "stringifiedThreadInfo": '"MainThread"\n  at run'}]},
             "/jobmanager/config": lambda: [{"key": "rest.port", "value": "8081"}],
             "/jobmanager/environment": lambda: {"jvm": {"version": "Python 3.11", "arch": "x86_64", "options": []}, "classpath": ["/site-packages"]},
-        }.get(path, lambda: None)()
+        }.get(path, nothing)()
 
 
 @contextmanager
