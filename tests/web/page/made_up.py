@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,10 +97,6 @@ TASK_EXECUTOR = {
 }
 
 
-def nothing() -> None:
-    """What is answered to what is not there."""
-
-
 class MadeUp:
     """``asked`` counts what was asked for, by path."""
 
@@ -118,7 +114,7 @@ class MadeUp:
 
     def _answers(self, path: str) -> Any:
         here = "/jobs/" + "a" * 32
-        return {
+        known: dict[str, Callable[[], Any]] = {
             "/config": lambda: {"refresh-interval": self.refresh_ms, "flink-version": "1.2.3"},
             "/overview": lambda: {"taskmanagers": 2, "slots-total": 8, "slots-available": 1, "jobs-running": 4, "jobs-finished": 3, "jobs-cancelled": 2, "jobs-failed": 1},
             "/jobs/overview": lambda: overview(self.jobs),
@@ -134,7 +130,8 @@ class MadeUp:
             "/taskmanagers/worker-1/thread-dump": lambda: {"threadInfos": [{"threadName": "MainThread", "stringifiedThreadInfo": '"MainThread"\n  at run'}]},
             "/jobmanager/config": lambda: [{"key": "rest.port", "value": "8081"}],
             "/jobmanager/environment": lambda: {"jvm": {"version": "Python 3.11", "arch": "x86_64", "options": []}, "classpath": ["/site-packages"]},
-        }.get(path, nothing)()
+        }
+        return known[path]() if path in known else None
 
 
 @contextmanager
