@@ -34,6 +34,7 @@ $(DOCS_READY): $(READY) pyproject.toml
 
 demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
 	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
+	@echo "To see jobs in the browser: $(BIN)/flinkpy session start -D rest.enabled=true prints an address; then $(BIN)/flinkpy run -t ray-session -p 2 examples/flight_delays.py"
 
 demo-spark: $(SPARK_READY)  ## Spark to a stream and back: hours disrupted beyond what the weather explains; brings its own Java
 	@$(BIN)/python examples/spark_to_stream.py --output build/disruption

@@ -57,7 +57,7 @@ def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
 def _show_rest(clusters: Sequence[RunningCluster]) -> None:
     for cluster in clusters:
         if cluster.info is not None and cluster.info.rest:
-            click.echo(f"REST of {cluster.name}: {cluster.info.rest}")
+            click.echo(f"{cluster.name} in the browser: {cluster.info.rest}")
 
 
 def session_table(clusters: Sequence[RunningCluster]) -> list[str]:

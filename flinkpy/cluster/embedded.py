@@ -126,7 +126,7 @@ class EmbeddedCluster:
         self.job_manager.start()
         self._dispatcher = connect_to_leader(self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway).result(STOP_TIMEOUT_S)
         if self.job_manager.rest and sys.stderr is not None:
-            print(f"REST: {self.job_manager.rest}", file=sys.stderr, flush=True)
+            print(f"in the browser: {self.job_manager.rest}", file=sys.stderr, flush=True)
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,17 +18,18 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 class Guard:
     """An ASGI application in front of another one. ``hosts`` are the names under which this endpoint may be asked, all of them if there are none: a
-    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask."""
+    page of another site, whose name was made to lead here, asks under that name. Without a ``token`` everybody may ask; ``is_open`` tells
+    the paths for which nobody needs it."""
 
-    def __init__(self, app: ASGIApp, token: str | None, hosts: Collection[str] = ()) -> None:
-        self._app, self._token, self._hosts = app, token, frozenset(hosts)
+    def __init__(self, app: ASGIApp, token: str | None, hosts: Collection[str] = (), is_open: Callable[[str], bool] = lambda path: False) -> None:
+        self._app, self._token, self._hosts, self._is_open = app, token, frozenset(hosts), is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
-            refused = self._refusal(Headers(scope=scope))
+            refused = self._refusal(Headers(scope=scope), scope["path"])
             if refused is not None:
                 status, message = refused
                 response = failed(status, message)
@@ -39,7 +40,7 @@ class Guard:
             receive = _Limited(receive)
         await self._app(scope, receive, send)
 
-    def _refusal(self, headers: Headers) -> tuple[int, str] | None:
+    def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._hosts and _name(host) not in self._hosts:
             return 403, f"this endpoint is not asked as {host!r:.80}"
@@ -49,7 +50,9 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LARGEST_BODY:
             return 413, f"a body has at most {LARGEST_BODY} bytes"
-        if self._token is not None and not hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()):
+        if self._token is None or self._is_open(path):
+            return None
+        if not hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()):
             return 401, "the token is missing or wrong: send the header 'Authorization: Bearer …' with the token that the start printed"
         return None
 

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -25,7 +26,7 @@ from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.metric_fetcher import MetricFetcher
-from flinkpy.web.routes import ROUTES
+from flinkpy.web.routes import ROUTES, page_routes
 from flinkpy.web.tls import server_context
 
 PORT = 8081
@@ -35,7 +36,8 @@ IDLE_S = 30  # how long a connection may stay open without a request
 
 
 class RestServer:
-    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one.
+    """It has its port from the beginning, and answers when it serves: who asks before waits. ``token`` is None if nobody needs one. The page is there
+    beside the ``routes``.
 
     Raises ConfigurationError if the address or the port cannot be had, or the certificate cannot be used.
     """
@@ -47,8 +49,8 @@ class RestServer:
         self._socket = _bound(config)
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
-        self._app = Starlette(routes=routes, exception_handlers=HANDLERS)
-        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else ())
+        self._app = Starlette(routes=[*routes, *page_routes.ROUTES], exception_handlers=HANDLERS)
+        guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), page_routes.is_page)
         serving = uvicorn.Config(
             guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
             limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
@@ -64,8 +66,10 @@ class RestServer:
 
     @property
     def told(self) -> str:
-        """How to reach it."""
-        return self.url if self.token is None else f"{self.url} (header 'Authorization: Bearer {self.token}')"
+        """How to reach it: the page's address, from which the page takes the token, and the header for others."""
+        if self.token is None:
+            return self.url
+        return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
 
     def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
         """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""

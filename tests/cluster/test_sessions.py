@@ -120,7 +120,7 @@ def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing
     own = endless(ray, tmp_path / "own", "own job", "-t", "ray-application", "-D", "cluster.id=own")
     nothing_but(eyes, before, "jobmanager-red", "jobmanager-blue", "jobmanager-own")
 
-    found = re.search(r"^REST of red: http://localhost:(\d+) \(header '(.+): (.+)'\)$", started, re.MULTILINE)
+    found = re.search(r"^red in the browser: http://localhost:(\d+)/#token=\S+ \(for scripts: header '(.+): (.+)'\)$", started, re.MULTILINE)
     assert found is not None
     rest, token = Rest(int(found[1])), {found[2]: found[3]}
     assert [(job["name"], job["state"]) for job in rest.ask("/jobs/overview", headers=token).json["jobs"]] == [("red job", "RUNNING")]

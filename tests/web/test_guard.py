@@ -104,7 +104,7 @@ def test_an_address_of_another_machine_is_named() -> None:
 def test_each_start_makes_its_own_token_and_tells_it() -> None:
     servers = first, second, free = [RestServer(config(port=0, needs_token=needs_token), SYSTEM_CLOCK) for needs_token in (True, True, False)]
     assert len({first.token, second.token, None}) == 3
-    assert first.told == f"http://localhost:{first.port} (header 'Authorization: Bearer {first.token}')"
+    assert first.told == f"http://localhost:{first.port}/#token={first.token} (for scripts: header 'Authorization: Bearer {first.token}')"
     assert free.told == f"http://localhost:{free.port}"
     for server in servers:
         server.stop()

@@ -105,6 +105,14 @@ def _level(ratio: float) -> str:
     return "ok" if ratio <= OK_BELOW else "low" if ratio <= HIGH_ABOVE else "high"
 
 
+def loads(job: ExecutionGraphInfo) -> dict[str, Any]:
+    """How busy the busiest subtask of each vertex is, and how held up the one that is most: what a page draws the graph from, in one answer."""
+    return {"jid": job.job_id, "now": job.at_ms, "vertices": [{
+        "id": vertex.vertex_id, "busyTimeMsPerSecond": max((each.shares.busy for each in vertex.subtasks), default=0),
+        "backPressuredTimeMsPerSecond": max((each.shares.back_pressured for each in vertex.subtasks), default=0),
+    } for vertex in job.vertices]}
+
+
 def resource_requirements(job: ExecutionGraphInfo) -> dict[str, Any]:
     """How many subtasks each vertex may have: as many as it has."""
     return {vertex.vertex_id: {"parallelism": {"lowerBound": len(vertex.subtasks), "upperBound": len(vertex.subtasks)}} for vertex in job.vertices}

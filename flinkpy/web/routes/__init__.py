@@ -1,4 +1,4 @@
-"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front."""
+"""Flink's v1 routes, a file for each thing they tell of. Each is served with and without ``/v1`` in front. And the page that asks them."""
 
 from __future__ import annotations
 

@@ -13,6 +13,10 @@ from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.requests import inspectors_of, job_of, subtask_of, vertex_of
 
 
+async def get_loads(request: Request) -> JSONResponse:
+    return JSONResponse(vertex_answers.loads(await job_of(request)))
+
+
 async def get_vertex(request: Request) -> JSONResponse:
     return JSONResponse(vertex_answers.details(*await vertex_of(request)))
 
@@ -72,6 +76,7 @@ async def get_flame_graph(request: Request) -> JSONResponse:
 
 
 ROUTES = [
+    Route("/jobs/{jobid}/loads", get_loads),  # Flink has it not: its page asks for each vertex
     Route("/jobs/{jobid}/vertices/{vertexid}", get_vertex),
     Route("/jobs/{jobid}/resource-requirements", get_resource_requirements, methods=["GET"]),
     Route("/jobs/{jobid}/resource-requirements", refuse_to_rescale, methods=["PUT"]),
