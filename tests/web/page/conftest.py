@@ -1,4 +1,4 @@
-"""One browser for all tests of the page in a process."""
+"""One browser for the tests of a file. Playwright keeps an event loop in the tests' thread while it is open, and other files have their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.web.page.browser import chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as started:
         yield started
