@@ -549,7 +549,12 @@ class DroppingWhatFails(ShelfWriter):
 
 
 class DropsWhatFails(OtherWriter):
+    """In the writer and behind it: the failure may begin between the two."""
+
     writer_class = DroppingWhatFails
+
+    def create_committer(self, context: OperatorContext) -> Committer:
+        return Swallowing(SHELVES[self.name])
 
 
 class PreparingNothing(ShelfWriter):
