@@ -66,7 +66,7 @@ def test_a_job_is_shown_while_it_runs_and_from_its_archive_when_its_session_is_g
     try:
         assert server.stdout is not None
         line = server.stdout.readline()
-        port = re.search(r"http://localhost:(\d+) ", line)
+        port = re.search(r"http://localhost:(\d+)/", line)
         assert port is not None, line
         rest, token = Rest(int(port[1])), {"Authorization": "Bearer known"}
         assert rest.ask("/jobs/overview").status == 401
