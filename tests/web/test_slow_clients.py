@@ -78,10 +78,10 @@ def test_the_port_of_prometheus_does_not_wait_either(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(client_connection, "PATIENCE_S", 0.05)
     port = free_port()
     try:
-        with held_job({"metrics.reporters": "prom", "metrics.reporter.prom.port": port}):
-            with socket.create_connection(("localhost", port), PATIENCE_S) as client:
-                client.sendall(b"GET /me")
-                assert is_sent_away(client)
+        options = {"metrics.reporters": "prom", "metrics.reporter.prom.port": port}
+        with held_job(options), socket.create_connection(("localhost", port), PATIENCE_S) as client:
+            client.sendall(b"GET /me")
+            assert is_sent_away(client)
     finally:
         stop_embedded()
 
