@@ -20,7 +20,7 @@ from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.common import JobClient, JobExecutionResult, JobListener
 from flinkpy.common.json_logs import JsonFormatter
 from flinkpy.connectors.discarding_sink import DiscardingSink
-from flinkpy.core.errors import ConfigurationError, JobExecutionError
+from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
 from flinkpy.core.ids import JobId
 from flinkpy.core.options.events import WebhookConfig
 from flinkpy.datastream import StreamExecutionEnvironment
@@ -73,6 +73,12 @@ def test_listeners_are_told_of_jobs_that_are_submitted_and_of_their_end() -> Non
     divide(env, 1)
     env.execute()
     assert len(told.calls) == 5
+
+
+@pytest.mark.parametrize("given", [Told, "told", None])
+def test_what_is_no_listener_is_refused_at_once(given: Any) -> None:
+    with pytest.raises(ProgramError, match="takes an object of a class derived from JobListener, this is"):
+        StreamExecutionEnvironment.get_execution_environment().register_job_listener(given)
 
 
 def test_a_listener_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
