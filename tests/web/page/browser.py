@@ -53,8 +53,11 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def visit(browser: Any, base: str, *, token: str | None = "right", size: dict[str, int] = DESK, colours: str = "light") -> Iterator[Visit]:
-    context = browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce")
+def visit(
+    browser: Any, base: str, *, token: str | None = "right", size: dict[str, int] = DESK, colours: str = "light", **more: Any,
+) -> Iterator[Visit]:
+    """``more`` are options of the browser's context."""
+    context = browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce", **more)
     context.set_default_timeout(PATIENCE_S * 1000)
     page = context.new_page()
     visit = Visit(page, base)
