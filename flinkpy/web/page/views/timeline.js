@@ -8,6 +8,7 @@ import { Answer } from "../parts/answer.js";
 const ORDER = ["CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED", "FAILED"];
 const TERMINAL = new Set(["FINISHED", "CANCELED", "FAILED"]);
 const TICKS = 5;
+const SHORT_MS = 10000;  // then the axis has milliseconds, too
 
 export function Timeline({ job }) {
   const [open, setOpen] = useState(null);
@@ -15,7 +16,7 @@ export function Timeline({ job }) {
   const from = job["start-time"], to = job["end-time"] > 0 ? job["end-time"] : job.now, span = Math.max(to - from, 1);
   const at = ms => `${Math.max(0, Math.min(100, 100 * (ms - from) / span))}%`;
   return html`<section class="timeline" aria-label="Timeline">
-    <div class="axis" aria-hidden="true">${Array.from({ length: TICKS }, (_, tick) => html`<span style=${{ left: `${100 * tick / (TICKS - 1)}%` }}>${clock(from + span * tick / (TICKS - 1))}</span>`)}</div>
+    <div class="axis" aria-hidden="true">${Array.from({ length: TICKS }, (_, tick) => html`<span style=${{ left: `${100 * tick / (TICKS - 1)}%` }}>${clock(from + span * tick / (TICKS - 1), span < SHORT_MS)}</span>`)}</div>
     <div class="lane"><span class="name">Failures</span><span class="track">${failures.map(each => html`
       <i key=${each.timestamp} class="mark" style=${{ left: at(each.timestamp) }} title="${time(each.timestamp)} ${each.exceptionName}"></i>`)}
       <span class="unseen">${failures.length ? failures.map(each => `${time(each.timestamp)} ${each.exceptionName}`).join(", ") : "none"}</span></span></div>
