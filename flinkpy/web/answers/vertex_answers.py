@@ -79,7 +79,8 @@ def attempts(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
 def _attempt_times(attempt: SubtaskInfo) -> dict[str, Any]:
     return {
         "attempt": attempt.attempt, "status": attempt.state.name, "endpoint": endpoint_of(attempt.location),
-        "taskmanager-id": task_manager_of(attempt.location), "timestamps": times(ExecutionState, attempt.entered_ms), "failure": attempt.failure or None,
+        "taskmanager-id": task_manager_of(attempt.location), "timestamps": times(ExecutionState, attempt.entered_ms),
+        "failure": attempt.failure or None,
     }
 
 

@@ -71,6 +71,27 @@ def test_rows_are_sorted_by_the_headings_and_found_by_search(browser: Any) -> No
         found.page.wait_for_function("document.querySelectorAll('tbody tr').length === 1")
 
 
+BOTTLENECKS = """async vertices => {
+  const { bottlenecks } = await import("/page/lib/pressure.js");
+  const all = Object.entries(vertices).map(([id, [producers, busy, held]]) =>
+    ({ id, inputs: producers.map(id => ({ id })), busy, held, status: "RUNNING" }));
+  return [...bottlenecks(all, all)];
+}"""
+
+
+@pytest.mark.parametrize(("vertices", "slow"), [
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 1.0, 0.0]}, ["b"]),
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.3, 0.0], "c": [["a"], 0.2, 0.0]}, ["b"]),  # in one thread with others nobody is always busy
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.9, 0.0], "c": [["a"], 0.6, 0.0]}, ["b", "c"]),
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.1, 0.9], "c": [["b"], 0.8, 0.0]}, ["c"]),  # who is held up is not to blame
+    ({"a": [[], 0.9, 0.0], "b": [["a"], 0.9, 0.0]}, []),
+    ({"a": [[], 0.8, 0.2], "b": [["a"], 0.3, 0.0]}, []),
+], ids=["busy", "busiest", "both", "behind", "flowing", "hardly"])
+def test_the_bottleneck_is_who_holds_up_the_one_before(browser: Any, cluster: str, vertices: dict[str, Any], slow: list[str]) -> None:
+    with visit(browser, cluster) as found:
+        assert found.page.evaluate(BOTTLENECKS, vertices) == slow
+
+
 def test_a_chosen_theme_is_kept(browser: Any, cluster: str) -> None:
     with visit(browser, cluster) as found:
         found.see_role("button", "Colours: auto").click()
