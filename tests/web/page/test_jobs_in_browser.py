@@ -22,7 +22,7 @@ from flinkpy.web.history.history_server import history_server
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S
 from tests.web.certificates import Authority
-from tests.web.page.browser import PHONE, Visit, visit
+from tests.web.page.browser import DESK, PHONE, Visit, visit
 from tests.web.rest import waiting_job
 from tests.web.test_history import divide
 
@@ -149,8 +149,8 @@ def test_the_page_is_there_over_https(browser: Any, tmp_path: Path) -> None:
         stop_embedded()
 
 
-@pytest.mark.parametrize("size", [None, PHONE], ids=["desk", "phone"])
-def test_the_history_shows_jobs_whose_cluster_is_gone(browser: Any, tmp_path: Path, size: dict[str, int] | None) -> None:
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_history_shows_jobs_whose_cluster_is_gone(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
     folder = tmp_path / "archives"
     try:
         finished, failed = divide(folder, [1], **NEVER), divide(folder, [0])
@@ -159,7 +159,7 @@ def test_the_history_shows_jobs_whose_cluster_is_gone(browser: Any, tmp_path: Pa
     options = {"historyserver.archive.fs.dir": str(folder), "historyserver.web.port": 0, "rest.token": "right"}
     server = history_server(HistoryConfig.of(options), SYSTEM_CLOCK)
     try:
-        with visit(browser, server.url, **({} if size is None else {"size": size})) as found:
+        with visit(browser, server.url, size=size) as found:
             ended = found.page.get_by_role("table", name="Ended jobs")
             for state in ("FINISHED", "FAILED"):
                 ended.get_by_text(state, exact=True).wait_for()
