@@ -166,6 +166,8 @@ def test_the_history_shows_jobs_whose_cluster_is_gone(browser: Any, tmp_path: Pa
             found.go(f"/jobs/{finished}")
             card(found, "Source").get_by_text("FINISHED").wait_for()
             assert found.page.get_by_role("button", name="Cancel …").count() == 0
+            card(found, "Source").click()
+            found.see("This vertex had ended before this page looked")
             found.go(f"/jobs/{failed}/exceptions")
             found.see("ZeroDivisionError")
             found.go(f"/jobs/{failed}/timeline")
