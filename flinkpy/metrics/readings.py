@@ -79,14 +79,13 @@ def _kind(metric: Metric) -> Kind:
 
 def _travelling(value: Any) -> Value | Statistics:
     """A number, the numbers of a mapping, or text: the program's own classes stay in its process."""
-    if isinstance(value, (bool, int, float)):
-        return value
     if isinstance(value, Mapping):
         return {str(name): float(number) for name, number in value.items() if isinstance(number, (int, float))}
     try:
-        return float(value)  # numpy's numbers
-    except (TypeError, ValueError):
+        number = float(value)  # numpy's numbers, too
+    except (TypeError, ValueError, OverflowError):  # an int may be larger than all floats
         return str(value)
+    return value if isinstance(value, (bool, int, float)) else number
 
 
 def flat(name: str, kind: Kind, value: Value | Statistics) -> Iterator[tuple[str, Value]]:

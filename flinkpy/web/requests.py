@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -82,6 +83,13 @@ async def body_of(request: Request) -> dict[str, Any]:
     return found
 
 
+def check_fields(body: dict[str, Any], *known: str) -> None:
+    """A misspelt ``drain`` must not stop a job without draining it."""
+    unknown = [name for name in body if name not in known]
+    if unknown:
+        raise bad_request(f"{unknown[0]!r:.80} is no field of this request; these are: {', '.join(known)}")
+
+
 def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:
     """The first of these fields that is there; null is as not there."""
     for name in names:
@@ -97,6 +105,6 @@ def number_of(request: Request, name: str, default: int) -> int:
     value = request.query_params.get(name)
     if value is None:
         return default
-    if not value.isdigit() or int(value) < 1:
+    if not re.fullmatch("[0-9]{1,18}", value) or int(value) < 1:
         raise bad_request(f"{name} is a whole number from 1 on, this is {value!r:.80}")
     return int(value)

@@ -55,6 +55,20 @@ def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
     assert metric_answers.aggregated([], "numRecordsIn", None) == []
     with pytest.raises(ValueError, match="agg=median is not there"):
         metric_answers.aggregated(both, "numRecordsIn", "max,median")
+    with pytest.raises(ValueError, match="agg=median is not there"):
+        metric_answers.aggregated(both, None, "median")
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 10**400])
+def test_what_is_no_number_in_json_has_no_aggregates(odd: float) -> None:
+    both = [{"odd": odd, "even": 1}, {"odd": -odd, "even": 3}, {"odd": 1, "even": 2}]
+    odd_ones, even_ones = metric_answers.aggregated(both, "odd,even", None)
+    assert odd_ones == {"id": "odd", "min": None, "max": None, "sum": None, "avg": None, "skew": None}
+    assert even_ones["sum"] == 6
+
+
+def test_text_that_utf_8_cannot_hold_is_told_with_signs_in_its_place() -> None:
+    assert json.loads(bytes(JSONResponse({"name": "caf\udce9 ü"}).body)) == {"name": "caf? ü"}
 
 
 def test_the_values_of_secrets_are_hidden_whatever_the_case_of_their_keys() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -23,7 +24,8 @@ def skew(numbers: list[float]) -> float:
 
 
 AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean, "skew": skew}
-_IN_OPERATOR = str.maketrans({" ": "_", ".": "_", ":": "_", ",": "_", '"': None})  # of an operator's name, as Flink replaces it
+_IN_NAME = str.maketrans({" ": "_", ":": "_", ",": "_", '"': None})  # as Flink replaces it: commas divide the names of a request
+_IN_OPERATOR = _IN_NAME | str.maketrans({".": "_"})
 
 
 def of_cluster(overview: ClusterOverview) -> dict[str, float]:
@@ -65,7 +67,7 @@ def _of_operators(reading: TaskReading) -> dict[str, Value]:
         prefix = operator.name.translate(_IN_OPERATOR)
         found |= {f"{prefix}.{name}": value for name, value in operator.values.items()}
         for own in operator.own:
-            found |= {f"{prefix}.{told}": number for told, number in flat(own.name, own.kind, own.value)}
+            found |= {f"{prefix}.{told.translate(_IN_NAME)}": number for told, number in flat(own.name, own.kind, own.value)}
     return found
 
 
@@ -90,6 +92,10 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
 def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
     """Over several subtasks, TaskExecutors or jobs, as far as they have the metric; ``aggregates`` are some of min, max, sum, avg and skew, all
     of them without it. Raises ValueError for another one."""
+    wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
+    unknown = [name for name in wanted if name not in AGGREGATES]
+    if unknown:
+        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
     numbers: dict[str, list[float]] = {}
     for values in each:
         for name, value in values.items():
@@ -97,8 +103,13 @@ def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates:
                 numbers.setdefault(name, []).append(value)
     if get is None:
         return [{"id": name} for name in numbers]
-    wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
-    unknown = [name for name in wanted if name not in AGGREGATES]
-    if unknown:
-        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
-    return [{"id": name, **{how: AGGREGATES[how](numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]
+    return [{"id": name, **{how: _aggregate(how, numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]
+
+
+def _aggregate(how: str, numbers: list[float]) -> float | None:
+    """None where it is no number that JSON has, since one of them is NaN, infinite, or too large."""
+    try:
+        found = AGGREGATES[how](numbers)
+        return found if isfinite(found) and all(isfinite(number) for number in numbers) else None
+    except (OverflowError, ValueError):
+        return None

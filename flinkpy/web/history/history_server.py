@@ -7,14 +7,15 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import Response
+from starlette.routing import Mount, Route, Router
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.options.history import HistoryConfig
 from flinkpy.web.answers import cluster_answers
 from flinkpy.web.failed_requests import not_found
 from flinkpy.web.history.archives import Archives
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.rest_server import RestServer
 
 
@@ -68,4 +69,4 @@ _ROUTES = [
     Route("/jobs/overview", get_jobs_overview),
     Route("/jobs/{path:path}", get_archived),
 ]
-ROUTES = [Mount("/v1", routes=_ROUTES), *_ROUTES]
+ROUTES = [Mount("/v1", Router(_ROUTES, redirect_slashes=False)), *_ROUTES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.routing import Mount
+from starlette.routing import Mount, Router
 
 from flinkpy.web.routes import (
     checkpoint_routes,
@@ -25,4 +25,4 @@ V1 = [
     *vertex_routes.ROUTES,
     *process_routes.ROUTES,
 ]
-ROUTES = [Mount("/v1", routes=V1), *V1, *metric_routes.PROMETHEUS_ROUTES]
+ROUTES = [Mount("/v1", Router(V1, redirect_slashes=False)), *V1, *metric_routes.PROMETHEUS_ROUTES]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo
@@ -16,6 +16,7 @@ from flinkpy.core.options.metrics import PROMETHEUS, REPORTERS
 from flinkpy.metrics.readings import Value
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.requests import calls_of, job_of, task_executor_of, vertex_of
 

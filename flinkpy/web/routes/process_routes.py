@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from flinkpy.actors.inspector.inspector_gateway import LogFile, ProcessFigures
 from flinkpy.core.errors import RpcError
 from flinkpy.web.answers import process_answers, task_manager_answers
 from flinkpy.web.failed_requests import not_found
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.log_stream import log_response
 from flinkpy.web.requests import inspectors_of, task_executor_of
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.core.ids import JobVertexId, ResourceId
 from flinkpy.web.answers import flame_graph_answers, vertex_answers
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.requests import inspectors_of, job_of, subtask_of, vertex_of
 
 
