@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.answers.states import counts_by_state, span, state_of
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.shown_configuration import HIDDEN, shown
 
 E = ExecutionState

@@ -72,7 +72,7 @@ def test_what_is_no_http_is_refused_and_the_next_one_is_answered(rest: Rest) -> 
     assert rest.ask("/jobs", headers=TOKEN).status == 200
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/jobs/..%2f..%2fetc%2fpasswd", "/v1//etc/passwd", "/jobs/%00", "/jobs/" + "a" * 5000])
+@pytest.mark.parametrize("path", ["/../../etc/passwd", "/jobs/..%2f..%2fetc%2fpasswd", "/v1//etc/passwd", "/jobs/%00", "/jobs/" + "a" * 3000])
 def test_a_path_leads_nowhere_else(rest: Rest, path: str) -> None:
     assert rest.ask(path, headers=TOKEN).status == 404
 
@@ -113,9 +113,9 @@ def test_an_address_of_another_machine_is_named() -> None:
         RestServer(config(address="192.0.2.1"), SYSTEM_CLOCK)
 
 
-@pytest.mark.parametrize("token", ["schlüssel", "a\nb", " a", "a "])
+@pytest.mark.parametrize("token", ["schlüssel", "my\nsecret", " secret", "secret "])
 def test_a_token_that_no_header_can_carry_is_refused_and_not_told(token: str) -> None:
-    with pytest.raises(ConfigurationError, match="option rest.token is sent in a header") as refused:
+    with pytest.raises(ConfigurationError, match=r"option rest\.token is sent in a header") as refused:
         config(token=token)
     assert token.strip() not in str(refused.value)
 

@@ -53,6 +53,7 @@ class Counting(MapFunction):
         self.sizes = group.distribution("sizes")
         group.gauge("answer", lambda: 42)
         group.gauge("mood", lambda: "good")
+        group.gauge('hits: "all", new', lambda: 7)
         group.gauge("broken", lambda: 1 / 0)
 
     def map(self, value: Any) -> Any:
@@ -148,6 +149,7 @@ def test_metrics_of_functions_are_told_under_the_name_of_their_operator(rest: Re
     assert (own["seen"], own["answer"], own["mood"], own["ages_max"], own["sizes_mean"]) == ("20", "42", "good", "19000.0", "2.0")
     assert float(own["cache.region.eu.hits"]) > 0
     assert "broken" not in own
+    assert own["hits__all__new"] == "7"  # as Flink replaces them: it is got by its name
 
 
 def test_metrics_are_aggregated_over_subtasks_jobs_and_task_managers(rest: Rest, job: str) -> None:
