@@ -65,7 +65,7 @@ def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 10**400])
 def test_what_is_no_number_in_json_has_no_aggregates(odd: float) -> None:
-    both = [{"odd": odd, "even": 1}, {"odd": -odd, "even": 3}, {"odd": 1, "even": 2}]
+    both: list[dict[str, float | str]] = [{"odd": odd, "even": 1}, {"odd": -odd, "even": 3}, {"odd": 1, "even": 2}]
     odd_ones, even_ones = metric_answers.aggregated(both, "odd,even", None)
     assert odd_ones == {"id": "odd", "min": None, "max": None, "sum": None, "avg": None, "skew": None}
     assert even_ones["sum"] == 6
