@@ -63,7 +63,7 @@ def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
         metric_answers.aggregated(both, None, "median")
 
 
-@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 10**400])
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, pytest.param(10**400, id="beyond all floats")])
 def test_what_is_no_number_in_json_has_no_aggregates(odd: float) -> None:
     both: list[dict[str, float | str]] = [{"odd": odd, "even": 1}, {"odd": -odd, "even": 3}, {"odd": 1, "even": 2}]
     odd_ones, even_ones = metric_answers.aggregated(both, "odd,even", None)

@@ -245,7 +245,7 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
     ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
     *((f"/jobs/JOB/exceptions?maxExceptions={number}", "GET", None, 400, "maxExceptions is a whole number from 1 on")
-      for number in ("no", "0", "%C2%B2", "9" * 5000)),
+      for number in ("no", "0", "%C2%B2", "9" * 19)),
     ("/jobs/JOB/stop", "POST", {"darin": True}, 400, "'darin' is no field of this request; these are: targetDirectory, drain"),
     ("/jobs/JOB/checkpoints", "POST", {"drain": True}, 400, "'drain' is no field of this request"),
     ("/savepoint-disposal", "POST", {"path": "/tmp"}, 400, "'path' is no field of this request"),
