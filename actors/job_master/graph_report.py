@@ -71,4 +71,5 @@ def _bytes(counted: TaskMetrics, name: str) -> int | None:
 def _failure(failure: FailureRecord, began_ms: int) -> FailureInfo:
     return FailureInfo(
         began_ms + round(failure.at * 1000), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
-        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location)
+        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location,
+        tuple(_failure(each, began_ms) for each in failure.concurrent))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from tests.ports import free_port
 from tests.waiting import eventually
-from tests.web.rest import GO, Rest, held_job
+from tests.web.rest import GO, Rest, held_job, waiting_job
 
 REACHED = 18_999  # the watermark behind 20 records
 LATE = 10  # records that come behind the first checkpoint
@@ -208,6 +209,21 @@ def test_a_function_that_does_not_return_holds_no_metrics_back(rest: Rest, optio
         eventually(lambda: value(rest, path, "numRecordsOut") == 5)
         assert value(rest, path, "busyTimeMsPerSecond") > 0
         assert not GO.is_set()
+
+
+def test_savepoints_count_as_in_the_route_of_checkpoints(rest: Rest, options: dict[str, Any], tmp_path: Path) -> None:
+    with waiting_job({**options, "execution.checkpointing.interval": "1 h"}) as client:
+        job = str(client.get_job_id())
+        eventually(lambda: rest.get(f"/jobs/{job}")["status-counts"]["RUNNING"] == 1)
+        assert value(rest, f"/jobs/{job}/metrics", "lastCheckpointFullSize") == -1
+        location = client.trigger_savepoint(str(tmp_path)).result(60)
+        eventually(lambda: rest.get(f"/jobs/{job}/checkpoints")["counts"]["completed"] == 1)
+        eventually(lambda: value(rest, f"/jobs/{job}/metrics", "numberOfCompletedCheckpoints") == 1)
+        found, told = all_of(rest, f"/jobs/{job}/metrics"), rest.get(f"/jobs/{job}/checkpoints")
+        assert told["latest"]["savepoint"]["external_path"] == location
+        assert (found["totalNumberOfCheckpoints"], found["lastCompletedCheckpointId"]) == ("1", str(told["latest"]["savepoint"]["id"]))
+        assert int(found["lastCheckpointFullSize"]) == told["latest"]["savepoint"]["state_size"] > 0
+        assert int(found["lastCheckpointDuration"]) == told["latest"]["savepoint"]["end_to_end_duration"]
 
 
 def test_barriers_that_came_tell_their_times(rest: Rest, job: str) -> None:

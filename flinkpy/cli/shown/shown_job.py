@@ -41,6 +41,9 @@ def job_report(job: ExecutionGraphInfo) -> Iterator[str]:
         first, *rest = failure.message.splitlines() or [""]
         yield f"  {_moment(failure.at_ms)} {failure.error_class}{where}{on}{ended}: {first}"
         yield from (f"    {line}" for line in rest)
+        for other in failure.concurrent:
+            said = (other.message.splitlines() or [""])[0]
+            yield f"    in the same restart {other.error_class} in {other.subtask}, attempt {other.attempt}: {said}"
 
 
 def _vertex(vertex: VertexInfo, at_ms: int) -> Iterator[str]:

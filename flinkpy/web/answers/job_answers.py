@@ -98,14 +98,15 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
 def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
     """The newest first."""
     failures = list(reversed(job.failures))
-    return {"exceptionHistory": {"entries": [_failure(each) for each in failures[:most]], "truncated": len(failures) > most}}
+    entries = [{**_failure(each), "concurrentExceptions": [_failure(other) for other in each.concurrent]} for each in failures[:most]]
+    return {"exceptionHistory": {"entries": entries, "truncated": len(failures) > most}}
 
 
 def _failure(failure: FailureInfo) -> dict[str, Any]:
     return {
         "exceptionName": failure.error_class, "stacktrace": _text(failure), "timestamp": failure.at_ms, "taskName": failure.subtask or None,
         "endpoint": None if failure.location is None else endpoint_of(failure.location),
-        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {}, "concurrentExceptions": [],
+        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {},
     }
 
 

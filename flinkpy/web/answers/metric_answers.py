@@ -10,6 +10,7 @@ from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo
 from flinkpy.actors.gateways import ClusterOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.metrics.readings import TaskReading, Value, flat
+from flinkpy.web.answers.states import UNKNOWN
 
 
 def skew(numbers: list[float]) -> float:
@@ -33,16 +34,19 @@ def of_cluster(overview: ClusterOverview) -> dict[str, float]:
 
 def of_job(job: ExecutionGraphInfo) -> dict[str, float]:
     since = job.at_ms - job.entered_ms.get(job.state, job.start_ms)
-    is_running, checkpoints = job.state is JobState.RUNNING, job.checkpoints
-    uptime = since if is_running else 0
+    is_running, checkpoints = job.state is JobState.RUNNING, job.checkpoint_history
+    uptime, latest = since if is_running else 0, checkpoints.latest_complete
+    latest_id = job.checkpoints.latest_id if latest is None else latest.checkpoint_id
     return {
         "uptime": uptime, "runningTime": uptime, "downtime": 0 if is_running else -1 if JOB.is_terminal(job.state) else since,
         "numRestarts": job.restarts, "fullRestarts": job.restarts,
         "numberOfCompletedCheckpoints": checkpoints.completed, "numberOfFailedCheckpoints": checkpoints.failed,
         "numberOfInProgressCheckpoints": checkpoints.in_progress,
         "totalNumberOfCheckpoints": checkpoints.completed + checkpoints.failed + checkpoints.in_progress,
-        "lastCompletedCheckpointId": -1 if checkpoints.latest_id is None else checkpoints.latest_id,
-        "lastCheckpointDuration": round(checkpoints.latest_duration_s * 1000), "lastCheckpointSize": checkpoints.latest_size,
+        "lastCompletedCheckpointId": UNKNOWN if latest_id is None else latest_id,
+        "lastCheckpointDuration": UNKNOWN if latest is None else latest.duration_ms,
+        "lastCheckpointSize": UNKNOWN if latest is None else latest.written,
+        "lastCheckpointFullSize": UNKNOWN if latest is None else latest.state_size,
     }
 
 
