@@ -50,11 +50,12 @@ def of_job(job: ExecutionGraphInfo) -> dict[str, float]:
     }
 
 
-def of_subtask(subtask: SubtaskInfo, reading: TaskReading | None = None) -> dict[str, Value]:
-    """Its own metrics, and behind the name of the operator those of its operators. Without a ``reading`` of its current attempt, which has ended or
+def of_subtask(subtask: SubtaskInfo, *readings: TaskReading) -> dict[str, Value]:
+    """Its own metrics, and behind the name of the operator those of its operators: of the first reading of its current attempt. Without one, as that
     is new, what the JobMaster knows of it."""
-    if reading is not None and reading.attempt_id.attempt == subtask.attempt:
-        return {**reading.flat_values(), **_of_operators(reading)}
+    for reading in readings:
+        if reading.attempt_id.attempt == subtask.attempt:
+            return {**reading.flat_values(), **_of_operators(reading)}
     busy, back_pressured, idle = subtask.shares
     return {
         "numRecordsIn": subtask.records_in, "numRecordsOut": subtask.records_out, "busyTimeMsPerSecond": busy,
@@ -89,6 +90,17 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
     if get is None:
         return [{"id": name} for name in values]
     return [{"id": name, "value": str(values[name])} for name in get.split(",") if name in values]
+
+
+def chosen(told: list[dict[str, Any]], get: str | None, aggregates: str | None = None) -> list[dict[str, Any]]:
+    """Of what ``listed`` or ``aggregated`` has told of all metrics, as these would have told of some."""
+    if get is None:
+        return [{"id": each["id"]} for each in told]
+    known = {each["id"]: each for each in told}
+    found = [known[name] for name in get.split(",") if name in known]
+    if aggregates is None:
+        return found
+    return [{key: value for key, value in each.items() if key == "id" or key in aggregates.split(",")} for each in found]
 
 
 def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
