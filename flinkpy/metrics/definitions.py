@@ -52,6 +52,17 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 )
 
 
+ENTRIES = "numKeyValueStateEntries"
+ROCKSDB = {  # names of RocksDB's properties
+    "rocksdb.estimate-num-keys": "RocksDB's estimate of its entries; a map or a list may have many for one key.",
+    "rocksdb.estimate-live-data-size": "Bytes of these entries, as it estimates.",
+    "rocksdb.live-sst-files-size": "Bytes of the files of its newest version.",
+    "rocksdb.total-sst-files-size": "Bytes of all its files.",
+    "rocksdb.cur-size-all-mem-tables": "Bytes that are written and not in a file yet.",
+    "rocksdb.block-cache-usage": "Bytes of its cache for reading.",
+}
+
+
 def _all(scope: Scope, *rows: tuple[str, Kind, str] | tuple[str, Kind, str, str]) -> list[Definition]:
     return [Definition(row[0], scope, *row[1:]) for row in rows]
 
@@ -149,6 +160,8 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("lateRecordsDroppedRate", _M, "Its rate.", "numLateRecordsDropped"),
         ("numRecordsSend", _C, "Of sinks: records given to the sink's writer."),
         ("numRecordsSendPerSecond", _M, "Its rate.", "numRecordsSend"),
+        (ENTRIES, _G, "Of keyed state in memory: keys, those of each state and of each open window; for joins of windows, records."),
+        *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),
         ("pendingRecords", _G, "Of sources that know it (Kafka): records that are there and were not read."),
         ("currentFetchEventTimeLag", _G, "Of sources whose records have timestamps: milliseconds from the last record's time to when it was polled."),
         ("currentEmitEventTimeLag", _G, "The same to when the chain had taken it."),

@@ -16,7 +16,7 @@ from flinkpy.common.time import Time
 from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.datastream import KeyedProcessFunction, MapFunction
 from flinkpy.datastream.window import TumblingEventTimeWindows
-from flinkpy.metrics.definitions import BY_NAME, Kind, Scope, of_scope
+from flinkpy.metrics.definitions import BY_NAME, ROCKSDB, Kind, Scope, of_scope
 from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from tests.ports import free_port
@@ -136,6 +136,7 @@ def test_operators_tell_of_themselves(rest: Rest, job: str) -> None:
     assert found[f"0.{window}.numLateRecordsDropped"] == "0"
     assert int(found[f"0.{window}.currentInputWatermark"]) == REACHED
     assert float(found[f"0.{window}.watermarkLatency"]) > 1e12
+    assert found[f"0.{window}.numKeyValueStateEntries"] == "1"  # the window that is open
     [sink] = {name.split(".")[1] for name in found if name.endswith(".numRecordsSend")}
     assert found[f"0.{sink}.numRecordsSend"] == found[f"0.{sink}.numRecordsIn"]
     assert int(all_of(rest, f"/jobs/{job}/vertices/{timers}/subtasks/0/metrics")["numFiredTimers"]) == 19
@@ -181,11 +182,12 @@ def test_prometheus_finds_the_names_and_labels_of_flink(rest: Rest, job: str, op
               Scope.OPERATOR: of_task | {"operator_id", "operator_name"}}
     told = {name: {frozenset(sample.labels) for sample in samples} for name, samples in families.items()}
     for (scope, name), definition in BY_NAME.items():
-        full = f"flink_{scope.value}_{name.replace('.', '_')}"
+        full = f"flink_{scope.value}_{name.replace('.', '_').replace('-', '_')}"
         if full in told and definition.kind is not Kind.HISTOGRAM:
             assert told[full] == {frozenset(labels[scope])}, full
         else:
-            assert definition.kind is Kind.HISTOGRAM or name in {"checkpointAlignmentTime", "checkpointStartDelayNanos", "pendingRecords"}, full
+            others = {"checkpointAlignmentTime", "checkpointStartDelayNanos", "pendingRecords", *ROCKSDB}
+            assert definition.kind is Kind.HISTOGRAM or name in others, full
     [seen] = families["flink_taskmanager_job_task_operator_seen"]
     assert (seen.value, seen.labels["operator_name"], seen.labels["job_name"], seen.labels["subtask_index"]) == (20, "Count: all", "counted", "0")
     [hits] = families["flink_taskmanager_job_task_operator_cache_region_hits"]

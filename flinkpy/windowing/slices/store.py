@@ -42,6 +42,11 @@ class SliceStore(ABC):
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """What gives, in another thread, what is held now."""
 
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """How many accumulators are held; over columns those that are not put together yet count too."""
+
     def after_batch(self) -> None:
         """Some of what a freeze has left to do."""
 
