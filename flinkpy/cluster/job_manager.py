@@ -75,16 +75,18 @@ class JobManager:
 
     def _serve(self) -> None:
         from flinkpy.web.inspector_calls import InspectorCalls
+        from flinkpy.web.metric_fetcher import LatestReading
 
         dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
         manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
 
         def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
+            latest = LatestReading()
             # Each has an event loop, and so calls of its own
             if self._rest is not None:
-                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)
+                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options, latest)
             if self.reporters is not None:
-                self.reporters.serve(jobs, InspectorCalls(self._service, workers))
+                self.reporters.serve(jobs, InspectorCalls(self._service, workers), latest)
 
         dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 
