@@ -162,7 +162,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("numRecordsSendPerSecond", _M, "Its rate.", "numRecordsSend"),
         (ENTRIES, _G, "Of keyed state in memory: keys, those of each state and of each open window; for joins of windows, records."),
         *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),
-        ("pendingRecords", _G, "Of sources that know it (Kafka): records that are there and were not read."),
+        ("pendingRecords", _G, "Of sources that know it (Kafka): records that are there and were not read, as far as the broker has told."),
         ("currentFetchEventTimeLag", _G, "Of sources whose records have timestamps: milliseconds from the last record's time to when it was polled."),
         ("currentEmitEventTimeLag", _G, "The same to when the chain had taken it."),
     ),

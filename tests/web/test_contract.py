@@ -25,6 +25,7 @@ OURS = frozenset({"/jobs/:jobid/loads"})
 # Fields of our own, beside Flink's
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),
+    "/taskmanagers/:taskmanagerid/logs": ("kind",), "/jobmanager/logs": ("kind",),
 }
 JOBS = ("running", "failed", "finished")
 
