@@ -77,10 +77,6 @@ class ColumnSlices(SliceStore):
         self._slices: dict[int, SliceColumns] = {}
         self.known_keys = WindowKeys(self.keys)
 
-    @property
-    def entries(self) -> int:
-        return sum(held.size for held in self._slices.values())
-
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """Nobody changes an array of a slice, so it is enough to know which there are."""
         slices, keys, known = [(start, held.freeze()) for start, held in self._slices.items()], self.known_keys.freeze(), len(self.known_keys)

@@ -69,7 +69,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
             self.store.close()
 
     def entries_held(self) -> int:
-        return self.store.entries
+        return self.store.held
 
     def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
         now, ahead, saved = self._times.now, self._ahead, self.store.freeze()

@@ -84,10 +84,6 @@ class RowSlices(SliceStore):
             if self.key is not None:
                 close_function(self.key.selector)
 
-    @property
-    def entries(self) -> int:
-        return sum(map(len, self._slices.values()))
-
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         for start in self._slices.keys() - self._layers.keys():
             self._layers[start] = Layers(self.state_name, self._slices[start], partial(self._rebind, start), self._copy, self.copied_at_once)
