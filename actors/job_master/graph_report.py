@@ -83,4 +83,5 @@ def _bytes(counted: TaskMetrics, name: str) -> int | None:
 def _failure(failure: FailureRecord, told_ms: Callable[[float], int]) -> FailureInfo:
     return FailureInfo(
         told_ms(failure.at), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
-        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location)
+        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location,
+        tuple(_failure(each, told_ms) for each in failure.concurrent))

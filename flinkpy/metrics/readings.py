@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.metrics.definitions import Kind
 from flinkpy.metrics.metricbase import Counter, Histogram, Meter, Metric
 
+V = TypeVar("V")
 Value = float | str
 Statistics = Mapping[str, float]  # of a histogram or distribution: count, min, max, mean and more
 
@@ -59,6 +60,17 @@ class ProcessReading:
 
     values: Mapping[str, float] = field(default_factory=dict)
     tasks: tuple[TaskReading, ...] = ()
+
+
+def without_rates(reading: TaskReading) -> TaskReading:
+    """Of a task that has ended: what it has counted, and how it stood. It does nothing per second any more."""
+    operators = tuple(replace(each, values=_lasting(each.values), own=tuple(own for own in each.own if own.kind is not Kind.METER))
+                      for each in reading.operators)
+    return replace(reading, values=_lasting(reading.values), operators=operators)
+
+
+def _lasting(values: Mapping[str, V]) -> dict[str, V]:
+    return {name: value for name, value in values.items() if not name.endswith(("PerSecond", "Rate"))}
 
 
 def read_own(metric: Metric) -> OwnReading | None:

@@ -59,14 +59,24 @@ async def vertex_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo]:
     raise not_found(f"job {job.job_id} has no vertex {vertex_id}")
 
 
-async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, SubtaskInfo]:
-    """The job, and the subtask that the path names."""
+async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo, SubtaskInfo]:
+    """The job, the vertex, and the subtask that the path names."""
     job, vertex = await vertex_of(request)
     index = request.path_params["subtaskindex"]
     for subtask in vertex.subtasks:
         if subtask.index == index:
-            return job, subtask
+            return job, vertex, subtask
     raise not_found(f"vertex {vertex.vertex_id} has no subtask {index}: they are counted from 0")
+
+
+async def attempt_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo, SubtaskInfo]:
+    """The same with the attempt that the path names."""
+    job, vertex, subtask = await subtask_of(request)
+    number = request.path_params["attempt"]
+    for attempt in (subtask, *subtask.earlier):
+        if str(attempt.attempt) == number:
+            return job, vertex, attempt
+    raise not_found(f"subtask {subtask.index} has no attempt {number:.20}, or it is too long ago (jobmanager.execution.attempts-history-size)")
 
 
 async def body_of(request: Request) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
-from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
 from flinkpy.web.routes import ROUTES, page_routes
 from flinkpy.web.tls import server_context
 
@@ -74,10 +74,13 @@ class RestServer:
             return self.url
         return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
+    def serve(
+        self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None,
+        latest: LatestReading | None = None,
+    ) -> None:
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into. ``latest`` is shared with others who fetch."""
         calls, interval_s = DispatcherCalls(dispatcher, self._clock), self._metrics.fetch_interval.total_seconds()
-        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname())
+        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname(), latest)
         self.begin(calls=calls, inspectors=inspectors, options=options or {}, metrics=metrics, reporters=self._metrics.reporters)
 
     def begin(self, **state: object) -> None:

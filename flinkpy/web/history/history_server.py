@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,8 +14,10 @@ from starlette.routing import Mount, Route, Router
 from flinkpy.core.clock import Clock
 from flinkpy.core.options.history import HistoryConfig
 from flinkpy.web.answers import cluster_answers
+from flinkpy.web.answers.metric_answers import chosen
 from flinkpy.web.failed_requests import not_found
 from flinkpy.web.history.archives import Archives
+from flinkpy.web.history.archiving import has_metrics
 from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.rest_server import RestServer
 
@@ -59,6 +62,8 @@ async def get_archived(request: Request) -> Response:
         answer = None
     if answer is None:
         raise not_found(f"{path} is not in the history")
+    if has_metrics(path):
+        return JSONResponse(chosen(json.loads(answer), request.query_params.get("get"), request.query_params.get("agg")))
     return Response(answer, media_type="application/json")
 
 

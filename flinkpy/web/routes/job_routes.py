@@ -44,9 +44,8 @@ async def get_job_exceptions(request: Request) -> JSONResponse:
     return JSONResponse(job_answers.exceptions(await job_of(request), number_of(request, "maxExceptions", job_answers.EXCEPTIONS)))
 
 
-async def get_job_accumulators(request: Request) -> JSONResponse:
-    await job_of(request)
-    return JSONResponse(job_answers.accumulators((await calls_of(request).metrics(job_id_of(request))).accumulators))
+async def get_execution_result(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.execution_result(await job_of(request)))
 
 
 async def cancel_job(request: Request) -> JSONResponse:
@@ -69,5 +68,5 @@ ROUTES = [
     Route("/jobs/{jobid}/plan", get_job_plan),
     Route("/jobs/{jobid}/config", get_job_config),
     Route("/jobs/{jobid}/exceptions", get_job_exceptions),
-    Route("/jobs/{jobid}/accumulators", get_job_accumulators),
+    Route("/jobs/{jobid}/execution-result", get_execution_result),
 ]
