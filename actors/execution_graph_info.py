@@ -69,7 +69,7 @@ class VertexInfo:
 
 @dataclass(frozen=True)
 class FailureInfo:
-    """One failure. ``subtask`` is empty if it came from outside the tasks."""
+    """One failure. ``subtask`` is empty if it came from outside the tasks. ``concurrent`` are those of other subtasks in the same restart."""
 
     at_ms: int
     error_class: str
@@ -78,6 +78,7 @@ class FailureInfo:
     restarted: bool  # whether the job survived it
     attempt: int | None = None
     location: TaskManagerLocation | None = None  # where it ran
+    concurrent: tuple[FailureInfo, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ A test compares each gateway with its endpoint, signature by signature.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from flinkpy.core.ids import (
     ExecutionAttemptId,
     FencingToken,
     JobId,
+    JobVertexId,
     OperatorId,
     ResourceId,
 )
@@ -40,6 +41,8 @@ from flinkpy.graph.deployment import (
 )
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ResourceProfile
+from flinkpy.metrics.readings import TaskReading
+from flinkpy.metrics.shown_accumulators import Shown
 
 # -- values in the messages ---------------------------------------------------------------------------------------------------------
 
@@ -82,10 +85,15 @@ class JobMetrics:
 
     ``accumulators`` are the reported accumulators, merged over the job's subtasks; they include the metrics of its
     functions, and stay when the job has ended. ``engine`` holds what the engine counts in each subtask, by identifier.
+    ``of_vertices`` and ``of_attempts`` are the accumulators for people, merged over the subtasks of a vertex, and of each known attempt.
+    ``last`` has of each subtask that has ended what its current attempt told at its end.
     """
 
     accumulators: dict[str, Any] = field(default_factory=dict)
     engine: dict[str, float] = field(default_factory=dict)
+    of_vertices: Mapping[JobVertexId, Shown] = field(default_factory=dict)
+    of_attempts: Mapping[ExecutionAttemptId, Shown] = field(default_factory=dict)
+    last: tuple[TaskReading, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class JobDetails:
     checkpoint_id: int | None = None  # of the newest that is complete
     savepoints: tuple[SavepointStatus, ...] = ()  # that clients have asked for and that are over; the last few
     graph: ExecutionGraphInfo | None = None  # of a job that has ended: all there is to tell
-    counters: tuple[tuple[str, float], ...] = ()  # of a job that has ended: what the engine has counted in each subtask, by identifier
+    metrics: JobMetrics | None = None  # of a job that has ended, but for the accumulators in its result
 
 
 @dataclass(frozen=True)

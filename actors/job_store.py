@@ -50,7 +50,7 @@ class ArchivedJob:
 
     @property
     def metrics(self) -> JobMetrics:
-        return JobMetrics(self.result.accumulators, dict(self.details.counters))
+        return replace(self.details.metrics or JobMetrics(), accumulators=self.result.accumulators)
 
     @property
     def graph(self) -> ExecutionGraphInfo:

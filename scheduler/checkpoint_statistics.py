@@ -114,6 +114,12 @@ class CheckpointsReport:
     latest_restored: RestoredCheckpoint | None = None
     summary: Mapping[str, StatsSummary] = field(default_factory=dict)
 
+    @property
+    def latest_complete(self) -> CheckpointStatistics | None:
+        """The checkpoint or savepoint that was completed last."""
+        known = [each for each in (self.latest_completed, self.latest_savepoint) if each is not None]
+        return max(known, key=lambda each: each.checkpoint_id, default=None)
+
     def find(self, checkpoint_id: int) -> CheckpointStatistics | None:
         """The checkpoint with that number, if it is still known."""
         return next((each for each in self.known() if each.checkpoint_id == checkpoint_id), None)

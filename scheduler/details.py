@@ -36,7 +36,8 @@ class ExecutionSummary:
 
 @dataclass(frozen=True)
 class FailureRecord:
-    """One failure of the past. ``restarted`` says whether the job survived it."""
+    """One failure of the past. ``restarted`` says whether the job survived it; ``concurrent`` are failures of other subtasks that the same restart,
+    or the same end of the job, has dealt with: the first few."""
 
     at: float  # monotonic seconds
     subtask: str  # empty: the failure came from outside the tasks
@@ -44,18 +45,14 @@ class FailureRecord:
     restarted: bool
     attempt_id: ExecutionAttemptId | None = None
     location: TaskManagerLocation | None = None  # where the attempt ran
+    concurrent: tuple[FailureRecord, ...] = ()
 
 
 @dataclass(frozen=True)
 class CheckpointSummary:
-    """The job's checkpoints so far: how many, and the latest that was completed. ``failed`` counts all that were aborted, for whatever reason."""
+    """How the job's checkpoints stand. How many there were is in the CheckpointsReport."""
 
-    completed: int = 0
-    failed: int = 0
-    in_progress: int = 0
-    latest_id: int | None = None
-    latest_duration_s: float = 0.0
-    latest_size: int = 0  # bytes of state
+    latest_id: int | None = None  # of the newest that the job could go back to
     requested_id: str | None = None  # of the request whose snapshot is under way
     requested_subtasks: int = 0  # that take part in it
     requested_acknowledged: int = 0  # of these

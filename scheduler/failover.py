@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from flinkpy.core.errors import PartitionNotFoundError, ProgramError, TaskExecutorLostError
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -30,6 +31,7 @@ class Failovers:
     and the record of past failures."""
 
     FAILURES_KEPT = 16
+    CONCURRENT_KEPT = 16  # of one failure: errors may hold much of the program's data
 
     def __init__(
         self, graph: ExecutionGraph, slots: SlotTable, job: JobLifecycle, attempts: Attempts, restart_strategy: RestartStrategy,
@@ -61,16 +63,40 @@ class Failovers:
             self._on_failure(failed, error, now)
         elif executions:
             self._job.blame(error)
+            self._add_concurrent(self._fatal, failed, now)
+
+    def failed_while_cancelled(self, execution: Execution, error: BaseException, now: float) -> None:
+        """The attempt was cancelled for an earlier failure, and has not ended well: perhaps it is what caused that one."""
+        execution.error = error
+        self._job.blame(error)
+        failover = execution.vertex.failover
+        self._attempts.end(execution, _S.FAILED)
+        self._add_concurrent(self._fatal if failover is None else failover.error, [execution], now)
+
+    def _add_concurrent(self, cause: BaseException | None, failed: Iterable[Execution], now: float) -> None:
+        """These have failed, too, while the job dealt with that failure."""
+        index = next((index for index, record in enumerate(self.failures) if record.error is cause), None)
+        if index is not None:
+            record = self.failures[index]
+            added = [_record(each, now, record.restarted) for each in failed if each.attempt_id != record.attempt_id]
+            self.failures[index] = replace(record, concurrent=(*record.concurrent, *added)[:self.CONCURRENT_KEPT])
+
+    @property
+    def _fatal(self) -> BaseException | None:
+        """The failure that the job ends with, while it does."""
+        return self.last_failure if self._job.state is _J.FAILING else None
 
     def _on_failure(self, failed: list[Execution], error: BaseException, now: float) -> None:
         vertices = list(self._graph.vertices) if self._states.takes_all_along else vertices_to_restart(execution.vertex for execution in failed)
         known = next((each for each in self.pending.values() if each.error is error), None)
         if known is not None:  # one cause that is reported in parts (a TaskExecutor with many slots died): one failure, one restart
             self._extend(known, vertices)
+            self._add_concurrent(error, failed, now)
             return
         delay_s = self._restart_strategy.on_failure(now, says_worker_lost(error)) if is_worth_a_restart(error) else None
-        self.failures.append(FailureRecord(
-            now, str(failed[0].vertex), error, delay_s is not None, failed[0].attempt_id, failed[0].location))
+        self.failures.append(_record(failed[0], now, delay_s is not None))
+        # As in Flink: also those that failed before, and have not been restarted yet
+        self._add_concurrent(error, [vertex.execution for vertex in vertices if vertex.execution.state is _S.FAILED], now)
         if delay_s is None:
             self._give_up(error)
         else:
@@ -84,6 +110,7 @@ class Failovers:
             return
         delay_s = self._restart_strategy.on_failure(now) if is_worth_a_restart(error) else None
         self.failures.append(FailureRecord(now, "", error, delay_s is not None))
+        self._add_concurrent(error, [vertex.execution for vertex in self._graph.vertices if vertex.execution.state is _S.FAILED], now)
         if job.state is _J.INITIALIZING:
             job.move(_J.CREATED)
         if delay_s is None:
@@ -174,6 +201,12 @@ class Failovers:
 
     def __repr__(self) -> str:
         return f"<Failovers {list(self.pending.values())}, {self.restarts} restarts>"
+
+
+def _record(execution: Execution, now: float, restarted: bool) -> FailureRecord:
+    assert execution.error is not None
+    at = execution.entered.get(execution.state, now)
+    return FailureRecord(at, str(execution.vertex), execution.error, restarted, execution.attempt_id, execution.location)
 
 
 def vertices_to_restart(failed: Iterable[ExecutionVertex]) -> list[ExecutionVertex]:

@@ -186,10 +186,8 @@ class Scheduler:
             self._attempts.advance(execution, event.state)
 
     def _task_failed(self, execution: Execution, error: BaseException) -> None:
-        if execution.state is _S.CANCELING:  # cancelled for an earlier failure, of which this one may be the true cause
-            execution.error = error
-            self.job.blame(error)
-            self._attempts.end(execution, _S.FAILED)
+        if execution.state is _S.CANCELING:
+            self.failovers.failed_while_cancelled(execution, error, self._now)
         else:
             mark_lost_results(execution, error)
             self.failovers.fail_attempts([execution], error, self._now)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, InputInfo, SubtaskInfo, TimeShares, VertexInfo
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
@@ -26,17 +28,27 @@ class GraphReport:
         metrics: Mapping[ExecutionVertexId, SubtaskMetrics],
     ) -> ExecutionGraphInfo:
         job, now_ms = self._job_graph, self._clock.time_ms()
-        began_ms = now_ms - round(self._clock.monotonic() * 1000)  # when the monotonic clock was 0
+        told_ms = partial(wall_ms, now_ms, self._clock.monotonic())
         subtasks: dict[str, list[SubtaskInfo]] = {}
         for attempts in scheduler.attempts:
             current = attempts[0].attempt_id
-            subtasks.setdefault(current.vertex_id, []).append(_subtask(attempts, metrics.get(current.vertex, SubtaskMetrics()), began_ms))
+            subtasks.setdefault(current.vertex_id, []).append(_subtask(attempts, metrics.get(current.vertex, SubtaskMetrics()), told_ms))
         details = scheduler.details
         return ExecutionGraphInfo(
             job.job_id, job.name, state, min(entered_ms.values()), end_ms, now_ms, dict(entered_ms), dict(job.configuration),
             tuple(_vertex(vertex, tuple(subtasks.get(vertex.id, ()))) for vertex in job.vertices),
-            tuple(_failure(each, began_ms) for each in details.failures), details.restarts, details.checkpoints,
+            tuple(_failure(each, told_ms) for each in details.failures), details.restarts, details.checkpoints,
             scheduler.checkpoints)
+
+
+def wall_ms(now_ms: int, now_s: float, at_s: float) -> int:
+    """When the monotonic clock was at ``at_s``, now that it is at ``now_s``. ``now_ms`` was cut off: what has happened before a time that was told
+    is never told to be later.
+
+    >>> wall_ms(5000, 2.0, 1.5)
+    4500
+    """
+    return now_ms - math.ceil(round((now_s - at_s) * 1000, 3))
 
 
 def _vertex(vertex: JobVertex, subtasks: tuple[SubtaskInfo, ...]) -> VertexInfo:
@@ -45,18 +57,18 @@ def _vertex(vertex: JobVertex, subtasks: tuple[SubtaskInfo, ...]) -> VertexInfo:
     return VertexInfo(vertex.id, vertex.name, vertex.max_parallelism, vertex.slot_sharing_group, operators, inputs, subtasks)
 
 
-def _subtask(attempts: Sequence[ExecutionSummary], known: SubtaskMetrics, began_ms: int) -> SubtaskInfo:
+def _subtask(attempts: Sequence[ExecutionSummary], known: SubtaskMetrics, told_ms: Callable[[float], int]) -> SubtaskInfo:
     """The first of these is the current one."""
     counted = {**known.earlier, **({} if known.metrics is None else {known.metrics.attempt_id.attempt: known.metrics})}
-    current, *earlier = (_attempt(each, counted.get(each.attempt_id.attempt), began_ms) for each in attempts)
+    current, *earlier = (_attempt(each, counted.get(each.attempt_id.attempt), told_ms) for each in attempts)
     is_counted = known.metrics is not None and known.metrics.attempt_id == attempts[0].attempt_id
     return replace(current, shares=known.shares if is_counted else TimeShares(), earlier=tuple(earlier))
 
 
-def _attempt(execution: ExecutionSummary, counted: TaskMetrics | None, began_ms: int) -> SubtaskInfo:
+def _attempt(execution: ExecutionSummary, counted: TaskMetrics | None, told_ms: Callable[[float], int]) -> SubtaskInfo:
     attempt_id = execution.attempt_id
     counted = counted or TaskMetrics(attempt_id)  # nothing was reported of it yet
-    entered_ms = {state: began_ms + round(at * 1000) for state, at in execution.entered.items()}
+    entered_ms = {state: told_ms(at) for state, at in execution.entered.items()}
     return SubtaskInfo(
         attempt_id.subtask_index, attempt_id.attempt, execution.state, entered_ms, execution.location,
         counted.records_in, counted.records_out, _bytes(counted, "numBytesIn"), _bytes(counted, "numBytesOut"),
@@ -68,7 +80,8 @@ def _bytes(counted: TaskMetrics, name: str) -> int | None:
     return int(counter) if isinstance(counter, (int, float)) else None
 
 
-def _failure(failure: FailureRecord, began_ms: int) -> FailureInfo:
+def _failure(failure: FailureRecord, told_ms: Callable[[float], int]) -> FailureInfo:
     return FailureInfo(
-        began_ms + round(failure.at * 1000), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
-        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location)
+        told_ms(failure.at), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
+        None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location,
+        tuple(_failure(each, told_ms) for each in failure.concurrent))

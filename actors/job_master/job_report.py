@@ -20,6 +20,7 @@ from flinkpy.core.options.engine import ATTEMPTS_HISTORY
 from flinkpy.core.options.schema import read
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
+from flinkpy.metrics.shown_accumulators import Shown, shown
 from flinkpy.scheduler.details import SchedulerDetails, SchedulerReport, VertexSummary
 from flinkpy.scheduler.scheduler import Scheduler
 
@@ -115,8 +116,10 @@ class JobStatusBook:
         runtime_ms = self._end_ms - self._start_ms
         result = JobResult(
             self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.details.restarts)
-        counters = tuple((name, value) for name, value in self.job_metrics().engine.items() if not name.endswith("PerSecond"))
-        return ArchivedJob(result, replace(self.details(scheduler.details), graph=self.graph_info(scheduler), counters=counters))
+        told = self.job_metrics()
+        lasting = {name: value for name, value in told.engine.items() if not name.endswith("PerSecond")}
+        metrics = replace(told, accumulators={}, engine=lasting)
+        return ArchivedJob(result, replace(self.details(scheduler.details), graph=self.graph_info(scheduler), metrics=metrics))
 
     def _accumulators(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -140,7 +143,18 @@ class JobStatusBook:
 
     def job_metrics(self) -> JobMetrics:
         """Returns what the job's functions and the engine count in the subtasks now."""
-        return JobMetrics(self._accumulators(), engine_metrics(self._job_graph.vertices, self._subtasks))
+        merged: dict[str, Any] = {}
+        by_vertex: dict[JobVertexId, dict[str, Any]] = {}
+        by_attempt: dict[ExecutionAttemptId, Shown] = {}
+        for subtask_id, subtask in self._subtasks.items():
+            own = subtask.accumulators()
+            merged = merge_accumulators(merged, own)
+            by_vertex[subtask_id.vertex_id] = merge_accumulators(by_vertex.get(subtask_id.vertex_id, {}), own)
+            for number, told in subtask.shown_by_attempt(own).items():
+                by_attempt[ExecutionAttemptId(self._job_graph.job_id, *subtask_id, number)] = told
+        return JobMetrics(
+            merged, engine_metrics(self._job_graph.vertices, self._subtasks), {vertex_id: shown(each) for vertex_id, each in by_vertex.items()},
+            by_attempt, tuple(last for each in self._subtasks.values() if (last := each.last) is not None))
 
 
 class EndOfJob:

@@ -8,6 +8,8 @@ from typing import Any
 from flinkpy.actors.execution_graph_info import TimeShares
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.metrics.live import opened
+from flinkpy.metrics.readings import TaskReading, without_rates
+from flinkpy.metrics.shown_accumulators import Shown, shown
 
 
 class SubtaskMetrics:
@@ -21,6 +23,7 @@ class SubtaskMetrics:
         self.counted_ms = 0
         self.shares = TimeShares()
         self.earlier: dict[int, TaskMetrics] = {}  # the last readings of the attempts before, by attempt
+        self._earlier_shown: dict[int, Shown] = {}  # their accumulators
         self._before: TaskMetrics | None = None
         self._final: dict[str, Any] | None = None  # the accumulators of an attempt that has ended
 
@@ -38,9 +41,11 @@ class SubtaskMetrics:
         self._look_at_time()
 
     def _keep(self, metrics: TaskMetrics) -> None:
-        self.earlier[metrics.attempt_id.attempt] = replace(metrics, accumulators=b"")
+        number = metrics.attempt_id.attempt
+        self.earlier[number], self._earlier_shown[number] = replace(metrics, accumulators=b""), shown(self.accumulators())
         if len(self.earlier) > self._attempts_kept:
-            del self.earlier[min(self.earlier)]
+            oldest = min(self.earlier)
+            del self.earlier[oldest], self._earlier_shown[oldest]
 
     def _look_at_time(self) -> None:
         latest, before = self.metrics, self._before
@@ -59,6 +64,16 @@ class SubtaskMetrics:
         if self._final is not None:
             return self._final
         return opened(self.metrics.accumulators) if self.metrics is not None else {}
+
+    def shown_by_attempt(self, current: dict[str, Any]) -> dict[int, Shown]:
+        """The accumulators of each known attempt for people; ``current`` are those of the current one."""
+        return self._earlier_shown if self.metrics is None else {**self._earlier_shown, self.metrics.attempt_id.attempt: shown(current)}
+
+    @property
+    def last(self) -> TaskReading | None:
+        """What the current attempt told at its end."""
+        reading = None if self.metrics is None or self._final is None else self.metrics.reading
+        return None if reading is None else without_rates(reading)
 
 
 def _age(metrics: TaskMetrics, final: dict[str, Any] | None) -> tuple[int, bool, int]:

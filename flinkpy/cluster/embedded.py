@@ -34,10 +34,13 @@ from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.common.json_logs import write_json_logs
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import ResourceUnavailableError
+from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
+from flinkpy.core.options.metrics import PROMETHEUS_PORT
+from flinkpy.core.options.rest import REST_PORT
+from flinkpy.core.options.schema import SCHEMA
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner
@@ -53,7 +56,8 @@ _WITHIN = "within a function of a job"  # in a session's key, once for each leve
 _STUCK = "stuck"
 _LOCK = threading.Lock()
 _has_told = False
-_sessions: dict[frozenset[tuple[str, str]], EmbeddedCluster] = {}
+_Key = frozenset[tuple[str, str]]  # the options that a session began with, and what tells it from others that began with the same
+_sessions: dict[_Key, EmbeddedCluster] = {}
 
 
 class LocalWorkerDriver:
@@ -113,10 +117,13 @@ class LocalWorkerDriver:
 
 
 class EmbeddedCluster:
-    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots`` slots."""
+    """A session in this process. ``configuration`` is that of the first job, which needs at least ``slots`` slots. With ``free_ports`` it listens
+    at others than those that it names."""
 
-    def __init__(self, configuration: Mapping[str, Any], slots: int = 1) -> None:
+    def __init__(self, configuration: Mapping[str, Any], slots: int = 1, free_ports: bool = False) -> None:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
+        if free_ports:
+            config = config.with_free_ports()
         if config.logs_json:
             write_json_logs()
         self.service = LocalRpcService(config=config.rpc)
@@ -156,7 +163,7 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
     its own.
     """
     _tell_what_has_no_effect(configuration)
-    key = frozenset((name, str(value)) for name, value in session_options(configuration).items())
+    key = _key(configuration)
     with _LOCK:
         callers = [session for session, each in _sessions.items() if each.driver.is_calling()]
         if callers:
@@ -168,8 +175,27 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
         if not _sessions:
             atexit.register(stop_embedded)
         if key not in _sessions:
-            _sessions[key] = EmbeddedCluster(configuration, slots)
+            _sessions[key] = _new_session(key, configuration, slots)
         return _sessions[key].client(configuration)
+
+
+def _key(configuration: Mapping[str, Any]) -> _Key:
+    return frozenset((name, str(SCHEMA.get(name).parse(value))) for name, value in session_options(configuration).items())
+
+
+def _new_session(key: _Key, configuration: Mapping[str, Any], slots: int) -> EmbeddedCluster:
+    """Where a session of the same options is there already, it has their ports, and this one takes free ones."""
+    is_beside = any(_key(configuration) <= other for other in _sessions)
+    try:
+        return EmbeddedCluster(configuration, slots, free_ports=is_beside)
+    except ConfigurationError as error:
+        for other in _sessions:
+            shared = {name for name, _ in key & other} & {REST_PORT.key, PROMETHEUS_PORT.key}
+            if any(name in str(error) for name in shared):
+                names = ", ".join(sorted({name for name, _ in key ^ other}))
+                raise ConfigurationError(f"{error}: another cluster of this program has it. A cluster keeps the options that it began with; the jobs "
+                                         f"before had others ({names}). Give them the same, or another port") from None
+        raise
 
 
 def _tell_what_has_no_effect(configuration: Mapping[str, Any]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.actors.dispatcher import Dispatcher, OnTerminal
 from flinkpy.actors.gateways import DispatcherGateway, ResourceManagerGateway, WorkerDriver
@@ -64,7 +64,7 @@ class JobManager:
                                                 election=self.managing, previous_workers=previous_workers)
         self.dispatcher = Dispatcher(service, self._make_job_master, self.managing.retrieval(), on_shut_down=self._shut_down,
                                      election=self.dispatching, inheritance=inheritance, prepare=partial(with_checkpoint_folder, high_availability),
-                                     archive=_archive_to(config.archive_folder))
+                                     archive=_archive_to(config.archive_folder, config.options))
 
     def start(self) -> None:
         self.resource_manager.start()
@@ -75,16 +75,18 @@ class JobManager:
 
     def _serve(self) -> None:
         from flinkpy.web.inspector_calls import InspectorCalls
+        from flinkpy.web.metric_fetcher import LatestReading
 
         dispatcher = connect_to_leader(self._service, self.dispatching.retrieval(), DispatcherGateway)
         manager = connect_to_leader(self._service, self.managing.retrieval(), ResourceManagerGateway)
 
         def serve(jobs: DispatcherGateway, workers: ResourceManagerGateway) -> None:
+            latest = LatestReading()
             # Each has an event loop, and so calls of its own
             if self._rest is not None:
-                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options)
+                self._rest.serve(jobs, InspectorCalls(self._service, workers), self._config.options, latest)
             if self.reporters is not None:
-                self.reporters.serve(jobs, InspectorCalls(self._service, workers))
+                self.reporters.serve(jobs, InspectorCalls(self._service, workers), latest)
 
         dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 
@@ -114,7 +116,7 @@ class JobManager:
                          rpc_config=self._config.rpc, store=store, generation=generation, publish=self._events.publish)
 
 
-def _archive_to(folder: str | None) -> Callable[[ArchivedJob], None] | None:
+def _archive_to(folder: str | None, options: Mapping[str, Any]) -> Callable[[ArchivedJob], None] | None:
     if folder is None:
         return None
     location = absolute(folder)
@@ -122,7 +124,7 @@ def _archive_to(folder: str | None) -> Callable[[ArchivedJob], None] | None:
     def archive_job(job: ArchivedJob) -> None:
         from flinkpy.web.history.archiving import archive  # it loads the web server
 
-        archive(file_store_of(location), location, job)
+        archive(file_store_of(location), location, job, options)
 
     return archive_job
 

@@ -44,6 +44,11 @@ class SessionConfig:
                              read(values, ARCHIVE_FOLDER), WebhookConfig.of(values), read(values, LOG_FORMAT) is LogFormat.JSON,
                              MetricsConfig.of(values), session_options(values))
 
+    def with_free_ports(self) -> SessionConfig:
+        """The same, listening at free ports in place of those that were asked for."""
+        metrics = self.metrics if self.metrics.prometheus_port is None else replace(self.metrics, prometheus_port=0)
+        return replace(self, rest=replace(self.rest, port=0), metrics=metrics)
+
 
 def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a session reads once, when it starts; the others belong to each job."""

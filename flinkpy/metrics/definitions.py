@@ -52,6 +52,17 @@ _PYTHON = (  # of each process, where Flink has Status.JVM
 )
 
 
+ENTRIES = "numKeyValueStateEntries"
+ROCKSDB = {  # names of RocksDB's properties
+    "rocksdb.estimate-num-keys": "RocksDB's estimate of its entries; a map or a list may have many for one key.",
+    "rocksdb.estimate-live-data-size": "Bytes of these entries, as it estimates.",
+    "rocksdb.live-sst-files-size": "Bytes of the files of its newest version.",
+    "rocksdb.total-sst-files-size": "Bytes of all its files.",
+    "rocksdb.cur-size-all-mem-tables": "Bytes that are written and not in a file yet.",
+    "rocksdb.block-cache-usage": "Bytes of its cache for reading.",
+}
+
+
 def _all(scope: Scope, *rows: tuple[str, Kind, str] | tuple[str, Kind, str, str]) -> list[Definition]:
     return [Definition(row[0], scope, *row[1:]) for row in rows]
 
@@ -72,13 +83,14 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("downtime", _G, "Milliseconds since the job has been restarting or waiting for slots; 0 while it runs, -1 when it has ended."),
         ("numRestarts", _G, "Restarts since the job was submitted, of the whole job or a part of it."),
         ("fullRestarts", _G, "The same, under Flink's older name."),
-        ("numberOfCompletedCheckpoints", _G, "Checkpoints that were completed."),
-        ("numberOfFailedCheckpoints", _G, "Checkpoints that were given up, for whatever reason."),
-        ("numberOfInProgressCheckpoints", _G, "Checkpoints under way."),
+        ("numberOfCompletedCheckpoints", _G, "Checkpoints and savepoints that were completed."),
+        ("numberOfFailedCheckpoints", _G, "Checkpoints and savepoints that were given up, for whatever reason."),
+        ("numberOfInProgressCheckpoints", _G, "Checkpoints and savepoints under way."),
         ("totalNumberOfCheckpoints", _G, "The sum of these three."),
-        ("lastCompletedCheckpointId", _G, "The number of the newest checkpoint that was completed; -1 without one."),
-        ("lastCheckpointDuration", _G, "Milliseconds that it took."),
+        ("lastCompletedCheckpointId", _G, "The number of the newest checkpoint or savepoint that was completed; -1 without one."),
+        ("lastCheckpointDuration", _G, "Milliseconds that it took; -1 without one, as the next two."),
         ("lastCheckpointSize", _G, "Bytes of state that it wrote: with incremental checkpoints, what is new."),
+        ("lastCheckpointFullSize", _G, "Bytes of all its state."),
     ),
     *_all(
         Scope.TASK_MANAGER,
@@ -148,7 +160,9 @@ DEFINITIONS: tuple[Definition, ...] = (
         ("lateRecordsDroppedRate", _M, "Its rate.", "numLateRecordsDropped"),
         ("numRecordsSend", _C, "Of sinks: records given to the sink's writer."),
         ("numRecordsSendPerSecond", _M, "Its rate.", "numRecordsSend"),
-        ("pendingRecords", _G, "Of sources that know it (Kafka): records that are there and were not read."),
+        (ENTRIES, _G, "Of keyed state in memory: keys, those of each state and of each open window; for joins of windows, records."),
+        *((name, _G, f"Of keyed state in RocksDB: {meaning}") for name, meaning in ROCKSDB.items()),
+        ("pendingRecords", _G, "Of sources that know it (Kafka): records that are there and were not read, as far as the broker has told."),
         ("currentFetchEventTimeLag", _G, "Of sources whose records have timestamps: milliseconds from the last record's time to when it was polled."),
         ("currentEmitEventTimeLag", _G, "The same to when the chain had taken it."),
     ),

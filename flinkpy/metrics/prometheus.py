@@ -51,7 +51,8 @@ class _Collected(Collector):
 
 
 def _add(family: Metric, name: str, sample: Sample) -> None:
-    labels = {_ODD_IN_LABEL.sub("_", key): value for key, value in sample.labels.items()}
+    # A name may hold what UTF-8 has no bytes for
+    labels = {_ODD_IN_LABEL.sub("_", key): value.encode("utf-8", "replace").decode() for key, value in sample.labels.items()}
     value = sample.value
     if not isinstance(value, Mapping):
         family.add_sample(name, labels, float(value))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.metrics.definitions import Kind
 from flinkpy.metrics.metricbase import Counter, Histogram, Meter, Metric
 
+V = TypeVar("V")
 Value = float | str
 Statistics = Mapping[str, float]  # of a histogram or distribution: count, min, max, mean and more
 
@@ -61,6 +62,17 @@ class ProcessReading:
     tasks: tuple[TaskReading, ...] = ()
 
 
+def without_rates(reading: TaskReading) -> TaskReading:
+    """Of a task that has ended: what it has counted, and how it stood. It does nothing per second any more."""
+    operators = tuple(replace(each, values=_lasting(each.values), own=tuple(own for own in each.own if own.kind is not Kind.METER))
+                      for each in reading.operators)
+    return replace(reading, values=_lasting(reading.values), operators=operators)
+
+
+def _lasting(values: Mapping[str, V]) -> dict[str, V]:
+    return {name: value for name, value in values.items() if not name.endswith(("PerSecond", "Rate"))}
+
+
 def read_own(metric: Metric) -> OwnReading | None:
     """The metric's value now; None of one that was not registered in a group. Raises what a gauge raises."""
     place = metric.place
@@ -79,14 +91,13 @@ def _kind(metric: Metric) -> Kind:
 
 def _travelling(value: Any) -> Value | Statistics:
     """A number, the numbers of a mapping, or text: the program's own classes stay in its process."""
-    if isinstance(value, (bool, int, float)):
-        return value
     if isinstance(value, Mapping):
         return {str(name): float(number) for name, number in value.items() if isinstance(number, (int, float))}
     try:
-        return float(value)  # numpy's numbers
-    except (TypeError, ValueError):
+        number = float(value)  # numpy's numbers, too
+    except (TypeError, ValueError, OverflowError):  # an int may be larger than all floats
         return str(value)
+    return value if isinstance(value, (bool, int, float)) else number
 
 
 def flat(name: str, kind: Kind, value: Value | Statistics) -> Iterator[tuple[str, Value]]:

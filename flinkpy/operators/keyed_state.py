@@ -11,6 +11,7 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import STATE_BACKEND, StateBackendKind
 from flinkpy.graph.partitioning import KeySpec
+from flinkpy.metrics.definitions import ENTRIES
 from flinkpy.operators.base import BatchForm, StreamOperator, Work
 from flinkpy.operators.checkpointed import CheckpointedFunction
 from flinkpy.operators.context import OperatorContext
@@ -59,6 +60,14 @@ class KeyedStateOperator(StreamOperator):
         operator = super().freeze_state(barrier).operator  # first: functions called for it may write keyed state
         in_pieces = not barrier.options.snapshot_type.is_savepoint
         return FrozenState(self.backend.freeze(in_pieces) if self.backend.has_states else None, operator)
+
+    def entries_held(self) -> int | None:
+        """How many entries of keyed state the operator holds in a form of its own; None of one that leaves it all to the backend."""
+        return None
+
+    def measures(self, now_ms: int) -> dict[str, float]:
+        told, held = {**super().measures(now_ms), **self.backend.measures()}, self.entries_held()
+        return told if held is None else {**told, ENTRIES: told.get(ENTRIES, 0) + held}
 
     def close(self) -> None:
         if self._has_backend:

@@ -230,6 +230,8 @@ class Task:
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
         self._machine.move(state)
         accumulators = reported(self.stream_task.accumulators) if self.stream_task is not None else {}
+        if self.measures is not None:
+            self.measures.read_functions()
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
         self._on_end(self)
 

@@ -50,7 +50,7 @@ class TaskMeasures:
 
     def read_in_task(self) -> None:
         """Reads what only the task's thread may: the functions' metrics, and what operators tell of themselves."""
-        chain, own = self._task.chain, dict[str, list[OwnReading]]()
+        chain = self._task.chain
         assert chain is not None
         now_ms = self._clock.time_ms()
         for operator in chain.operators:
@@ -58,6 +58,11 @@ class TaskMeasures:
                 self._told[operator.context.operator_id] = operator.measures(now_ms)
             except Exception as error:  # a metric must not fail a task
                 self._warn(operator.context.name, error)
+        self.read_functions()
+
+    def read_functions(self) -> None:
+        """Reads the functions' metrics alone, also when the operators are closed."""
+        own: dict[str, list[OwnReading]] = {}
         for identifier, metric in list(metrics_of(self._task.accumulators).items()):
             try:
                 found = read_own(metric)

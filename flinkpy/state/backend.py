@@ -112,5 +112,9 @@ class KeyedStateBackend(ABC):
     def statistics(self) -> StateStatistics: ...
 
     @abstractmethod
+    def measures(self) -> dict[str, float]:
+        """How large the state is, by the names of the table of metrics: what is known without reading it."""
+
+    @abstractmethod
     def close(self) -> None:
         """Releases memory and files."""

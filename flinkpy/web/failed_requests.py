@@ -6,9 +6,10 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from flinkpy.core.errors import FlinkpyError, ProgramError, RpcError
+from flinkpy.core.errors import FlinkpyError, ProgramError, RpcError, SavepointError
+from flinkpy.web.json_response import JSONResponse
 
 
 def failed(status: int, message: str) -> JSONResponse:
@@ -33,7 +34,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 async def on_error(request: Request, error: Exception) -> Response:
     """An error of the cluster in its own words; a fault of this endpoint without its inside."""
-    if isinstance(error, ProgramError):
+    if isinstance(error, (ProgramError, SavepointError)):
         return failed(409, str(error))
     if isinstance(error, RpcError):
         return failed(503, f"the cluster does not answer: {error}")

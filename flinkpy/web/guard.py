@@ -15,6 +15,7 @@ from flinkpy.web.failed_requests import failed
 
 LARGEST_BODY = 1 << 20
 _LENGTH = re.compile(r"[0-9]{1,18}")
+LONGEST_PATH = 4000  # characters; no number in a path is too long to be read
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -49,12 +50,15 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, f"pages of {origin!r:.80} may not ask here"
+        if len(path) > LONGEST_PATH:
+            return 414, f"a path has at most {LONGEST_PATH} characters"
         length = headers.get("content-length", "0")
         if _LENGTH.fullmatch(length) is None or int(length) > LARGEST_BODY:
             return 413, f"a body has at most {LARGEST_BODY} bytes"
         if self._token is None or self._is_open(path):
             return None
-        if not hmac.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), self._token.encode()):
             return 401, "the token is missing or wrong: send the header 'Authorization: Bearer …' with the token that the start printed"
         return None
 

@@ -29,24 +29,38 @@ class ClusterReading:
     tasks: Mapping[tuple[JobId, ExecutionVertexId], TaskReading] = field(default_factory=dict)  # of each subtask the latest attempt
 
 
+@dataclass
+class LatestReading:
+    """The newest reading and when it was asked for, which fetchers in several threads share: what one has fetched, none fetches again."""
+
+    known: tuple[float, ClusterReading] | None = None
+
+
 class MetricFetcher:
     """Flink's class of this name is its likeness. All calls come from the server's event loop. ``inspectors`` None: no process can be asked."""
 
-    def __init__(self, calls: DispatcherCalls, inspectors: InspectorCalls | None, interval_s: float, host: str) -> None:
+    def __init__(
+        self, calls: DispatcherCalls, inspectors: InspectorCalls | None, interval_s: float, host: str, latest: LatestReading | None = None,
+    ) -> None:
         self._calls, self._inspectors, self._interval_s, self._host = calls, inspectors, interval_s, host
-        self._fetched: asyncio.Future[ClusterReading] | None = None
-        self._fetched_s = 0.0
+        self._latest = latest or LatestReading()
+        self._under_way: asyncio.Future[ClusterReading] | None = None
 
     async def reading(self) -> ClusterReading:
         """At most ``interval_s`` old. All who ask meanwhile share it."""
-        now_s, fetched = self._calls.clock.monotonic(), self._fetched
-        is_usable = fetched is not None and (not fetched.done() or (fetched.exception() is None and now_s - self._fetched_s < self._interval_s))
-        if fetched is None or not is_usable:
-            fetched = self._fetched = asyncio.ensure_future(self._fetch())
-            self._fetched_s = now_s
-        return await asyncio.shield(fetched)
+        known = self._latest.known
+        if known is not None and self._calls.clock.monotonic() - known[0] < self._interval_s:
+            return known[1]
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.ensure_future(self._fetch())
+        return await asyncio.shield(self._under_way)
 
     async def _fetch(self) -> ClusterReading:
+        asked_s, reading = self._calls.clock.monotonic(), await self._fetched()
+        self._latest.known = asked_s, reading
+        return reading
+
+    async def _fetched(self) -> ClusterReading:
         inspectors = self._inspectors
         if inspectors is None:
             return ClusterReading()

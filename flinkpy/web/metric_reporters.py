@@ -22,7 +22,7 @@ from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.inspector_calls import InspectorCalls
-from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
 from flinkpy.web.routes.metric_routes import PROMETHEUS_ROUTES
 
 LOG = logging.getLogger(__name__)
@@ -48,9 +48,10 @@ class MetricReporters:
         self._end: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._thread: threading.Thread | None = None
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls) -> None:
+    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls, latest: LatestReading | None = None) -> None:
+        """``latest`` is shared with others who fetch."""
         calls = DispatcherCalls(dispatcher, self._clock)
-        fetcher = MetricFetcher(calls, inspectors, self._config.fetch_interval.total_seconds(), socket.gethostname())
+        fetcher = MetricFetcher(calls, inspectors, self._config.fetch_interval.total_seconds(), socket.gethostname(), latest)
         self._thread = threading.Thread(target=asyncio.run, args=(self._report(fetcher),), name="metric reporters", daemon=True)
         self._thread.start()
 

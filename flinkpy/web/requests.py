@@ -61,14 +61,24 @@ async def vertex_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo]:
     raise not_found(f"job {job.job_id} has no vertex {vertex_id}")
 
 
-async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, SubtaskInfo]:
-    """The job, and the subtask that the path names."""
+async def subtask_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo, SubtaskInfo]:
+    """The job, the vertex, and the subtask that the path names."""
     job, vertex = await vertex_of(request)
     index = request.path_params["subtaskindex"]
     for subtask in vertex.subtasks:
         if subtask.index == index:
-            return job, subtask
+            return job, vertex, subtask
     raise not_found(f"vertex {vertex.vertex_id} has no subtask {index}: they are counted from 0")
+
+
+async def attempt_of(request: Request) -> tuple[ExecutionGraphInfo, VertexInfo, SubtaskInfo]:
+    """The same with the attempt that the path names."""
+    job, vertex, subtask = await subtask_of(request)
+    number = request.path_params["attempt"]
+    for attempt in (subtask, *subtask.earlier):
+        if str(attempt.attempt) == number:
+            return job, vertex, attempt
+    raise not_found(f"subtask {subtask.index} has no attempt {number:.20}, or it is too long ago (jobmanager.execution.attempts-history-size)")
 
 
 async def body_of(request: Request) -> dict[str, Any]:
@@ -83,6 +93,13 @@ async def body_of(request: Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise bad_request("the body is a JSON object")
     return found
+
+
+def check_fields(body: dict[str, Any], *known: str) -> None:
+    """A misspelt ``drain`` must not stop a job without draining it."""
+    unknown = [name for name in body if name not in known]
+    if unknown:
+        raise bad_request(f"{unknown[0]!r:.80} is no field of this request; these are: {', '.join(known)}")
 
 
 def field(body: dict[str, Any], kind: type[Any], *names: str) -> Any:

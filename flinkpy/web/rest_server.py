@@ -25,12 +25,13 @@ from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
 from flinkpy.web.inspector_calls import InspectorCalls
-from flinkpy.web.metric_fetcher import MetricFetcher
+from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
 from flinkpy.web.routes import ROUTES, page_routes
 from flinkpy.web.tls import server_context
 
 PORT = 8081
 START_S = STOP_S = 5.0
+EVERYWHERE = ("0.0.0.0", "::")  # it listens at all addresses of its machine; none of these is one to ask at
 MOST_CONNECTIONS = 200
 IDLE_S = 30  # how long a connection may stay open without a request
 
@@ -50,6 +51,7 @@ class RestServer:
         self.port: int = self._socket.getsockname()[1]
         self._host, self._clock = config.address, clock
         self._app = Starlette(routes=[*routes, *page_routes.ROUTES], exception_handlers=HANDLERS)
+        self._app.router.redirect_slashes = False  # what is not there is told as Flink tells it
         guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), page_routes.is_page)
         serving = uvicorn.Config(
             guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
@@ -61,7 +63,8 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
+        host = socket.gethostname() if self._host in EVERYWHERE else self._host
+        host = f"[{host}]" if ":" in host else host
         return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
@@ -71,10 +74,13 @@ class RestServer:
             return self.url
         return f"{self.url}/#token={quote(self.token, safe='')} (for scripts: header 'Authorization: Bearer {self.token}')"
 
-    def serve(self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into."""
+    def serve(
+        self, dispatcher: DispatcherGateway, inspectors: InspectorCalls | None = None, options: Mapping[str, Any] | None = None,
+        latest: LatestReading | None = None,
+    ) -> None:
+        """``options`` are those of the cluster. Without ``inspectors`` no process can be looked into. ``latest`` is shared with others who fetch."""
         calls, interval_s = DispatcherCalls(dispatcher, self._clock), self._metrics.fetch_interval.total_seconds()
-        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname())
+        metrics = MetricFetcher(calls, inspectors, interval_s, socket.gethostname(), latest)
         self.begin(calls=calls, inspectors=inspectors, options=options or {}, metrics=metrics, reporters=self._metrics.reporters)
 
     def begin(self, **state: object) -> None:

@@ -147,7 +147,7 @@ class CheckpointCoordinator:
             self._commands.append(DiscardOtherCheckpoints(kept, self.completed.shared.files))
 
     def summary(self) -> CheckpointSummary:
-        summary, request = replace(self._summary, in_progress=len(self.pending)), self.requested.under_way
+        summary, request = self._summary, self.requested.under_way
         for pending in self.pending.values():
             if pending.is_requested and request is not None:
                 subtasks = len(pending.plan.acknowledge)
@@ -223,9 +223,7 @@ class CheckpointCoordinator:
         for earlier in [each for each in self.pending.values() if each.checkpoint_id < pending.checkpoint_id]:
             self._abort(earlier, f"checkpoint {pending.checkpoint_id} was complete before")
         self._failures_in_a_row, self._must_align = 0, False
-        self._summary = replace(
-            self._summary, completed=self._summary.completed + 1, latest_id=checkpoint.checkpoint_id, latest_size=checkpoint.size,
-            latest_duration_s=self._now - pending.started)
+        self._summary = replace(self._summary, latest_id=checkpoint.checkpoint_id)
         self.completed.add(checkpoint)
         self._commands.append(NotifyCheckpointComplete(checkpoint.checkpoint_id, self._running(pending)))
         self._schedule.wait_pause()
@@ -289,8 +287,6 @@ class CheckpointCoordinator:
         self._aborted[pending.checkpoint_id] = pending
         if len(self._aborted) > self.ABORTED_KEPT:
             del self._aborted[next(iter(self._aborted))]
-        if not kind.is_savepoint:
-            self._summary = replace(self._summary, failed=self._summary.failed + 1)
         running = self._running(pending)
         if running:
             self._commands.append(NotifyCheckpointAborted(pending.checkpoint_id, running))

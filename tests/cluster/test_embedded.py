@@ -17,11 +17,12 @@ from flinkpy.cluster.client import ClusterJob
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.cluster.launch import submit
 from flinkpy.connectors.collect.collect_server import CollectServer
-from flinkpy.core.errors import JobCancelledError, JobExecutionError, ProgramError, UserCodeError
+from flinkpy.core.errors import ConfigurationError, JobCancelledError, JobExecutionError, ProgramError, UserCodeError
 from flinkpy.core.lifecycles import JobState
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.graph.job_graph import JobGraph
 from tests.cluster.programs import COUNTS, LINES, Endless, Lines, collected, dropped, graph, mapped, source, word_counts
+from tests.ports import free_port
 from tests.waiting import PATIENCE_S, eventually
 
 EMBEDDED = {"execution.target": "embedded", "client.progress": False}
@@ -134,6 +135,31 @@ def test_a_function_may_run_a_job_of_its_own_and_that_ones_functions_too(configu
             return list(records)
 
     assert results_of([1, 2], doubled) == [[[1, 1], [1, 1]], [[2, 1], [2, 1]]]
+
+
+def test_a_job_that_a_function_runs_takes_free_ports() -> None:
+    configuration = {**EMBEDDED, "rest.enabled": True, "rest.port": free_port(), "rest.authentication": "NONE", "metrics.reporters": "prom",
+                     "metrics.reporter.prom.port": free_port()}
+
+    def results_of(values: list[Any], function: Any) -> list[Any]:
+        env = StreamExecutionEnvironment.get_execution_environment(configuration)
+        with env.from_collection(values).map(function).execute_and_collect() as records:
+            return list(records)
+
+    assert results_of([1], lambda value: results_of([value, 2], lambda one: one)) == [[1, 2]]
+
+
+def test_a_port_that_another_cluster_of_the_program_has_is_told_with_the_options_that_differ() -> None:
+    configuration = {**EMBEDDED, "rest.enabled": True, "rest.port": free_port(), "rest.authentication": "NONE"}
+    counts(1, configuration)
+    with pytest.raises(ConfigurationError, match=r"option rest.port: .* another cluster of this program has it.* \(taskmanager.*max-records\)"):
+        counts(1, {**configuration, "taskmanager.network.batch.max-records": 1})
+
+
+def test_options_that_mean_the_same_are_those_of_one_session() -> None:
+    for options in ({"rest.enabled": False}, {"rest.enabled": "false"}, {"rest.enabled": "no"}):
+        assert counts(1, {**EMBEDDED, **options}) == COUNTS
+    assert len(embedded._sessions) == 1
 
 
 FORKS = """

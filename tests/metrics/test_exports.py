@@ -35,6 +35,10 @@ def test_prometheus_gets_gauges_and_summaries() -> None:
     assert "unknown" not in text
 
 
+def test_a_label_that_utf_8_cannot_hold_does_not_cost_all_of_them() -> None:
+    assert 'job_name="caf?"' in exposition([Sample(Scope.TASK, ("hits",), Kind.GAUGE, 1, {"job_name": "caf\udce9"})]).decode()
+
+
 def test_a_name_that_stands_for_two_kinds_is_told_once() -> None:
     other = Sample(Scope.OPERATOR, ("hits",), Kind.HISTOGRAM, {"count": 1}, LABELS)
     assert exposition([*SAMPLES, other]).decode().count("# TYPE flink_taskmanager_job_task_operator_hits") == 1

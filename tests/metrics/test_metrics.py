@@ -111,6 +111,7 @@ def test_a_metric_knows_its_operator_its_groups_and_their_labels(clock: ManualCl
 
 @pytest.mark.parametrize(("value", "read"), [
     (3, 3), (2.5, 2.5), (True, True), ("ready", "ready"), (Decimal("1.5"), 1.5), ({"a": 1, "b": None, "c": "x"}, {"a": 1.0}), (object, str(object)),
+    pytest.param(10**400, str(10**400), id="beyond all floats"), (10**30, 10**30),
 ])
 def test_what_a_gauge_gives_is_read_as_a_number_or_as_text(clock: ManualClock, value: object, read: object) -> None:
     metrics: dict[str, Metric] = {}

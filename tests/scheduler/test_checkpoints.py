@@ -115,8 +115,11 @@ def test_a_checkpoint_is_triggered_at_the_sources_acknowledged_by_all_stored_and
     assert told(world.answer(enumerator)) == ["store 1"]
     world.now += 0.5
     assert told(world.answer(CheckpointStored(1, "dir/chk-1"))) == ["complete 1: A0#0 A1#0 B0#0 B1#0"]
-    summary = world.scheduler.details().checkpoints
-    assert (summary.completed, summary.latest_id, summary.latest_size, summary.latest_duration_s) == (1, 1, 35, 0.5)
+    report = world.scheduler.report()
+    latest = report.checkpoints.latest_complete
+    assert latest is not None
+    assert (report.details.checkpoints.latest_id, report.checkpoints.completed) == (1, 1)
+    assert (latest.checkpoint_id, latest.state_size, latest.duration_ms) == (1, 35, 500)
 
 
 def test_a_checkpoint_has_the_states_by_operator_and_subtask() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,14 +27,20 @@ class Answer:
 class Rest:
     """Asks a REST endpoint."""
 
-    def __init__(self, port: int, host: str = "localhost") -> None:
-        self.host, self.port = host, port
+    def __init__(self, port: int, host: str = "localhost", *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.host, self.port, self._tls = host, port, tls
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=30)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=30, context=self._tls)
 
     def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> Answer:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = self._connection()
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-            connection.request(method, path, data, headers or {})
+            connection.request(method, path, data, {**self._headers, **(headers or {})})
             response = connection.getresponse()
             return Answer(response.status, json.loads(response.read() or b"null"), {name.lower(): value for name, value in response.getheaders()})
         finally:
@@ -41,9 +48,9 @@ class Rest:
 
     def text(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes, dict[str, str]]:
         """An answer that is no JSON: status, body and headers."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = self._connection()
         try:
-            connection.request("GET", path, headers=headers or {})
+            connection.request("GET", path, headers={**self._headers, **(headers or {})})
             response = connection.getresponse()
             return response.status, response.read(), {name.lower(): value for name, value in response.getheaders()}
         finally:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.answers.states import counts_by_state, span, state_of
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.shown_configuration import HIDDEN, shown
 
 E = ExecutionState
@@ -55,6 +59,20 @@ def test_metrics_of_subtasks_are_put_together_as_asked() -> None:
     assert metric_answers.aggregated([], "numRecordsIn", None) == []
     with pytest.raises(ValueError, match="agg=median is not there"):
         metric_answers.aggregated(both, "numRecordsIn", "max,median")
+    with pytest.raises(ValueError, match="agg=median is not there"):
+        metric_answers.aggregated(both, None, "median")
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, pytest.param(10**400, id="beyond all floats")])
+def test_what_is_no_number_in_json_has_no_aggregates(odd: float) -> None:
+    both: list[dict[str, float | str]] = [{"odd": odd, "even": 1}, {"odd": -odd, "even": 3}, {"odd": 1, "even": 2}]
+    odd_ones, even_ones = metric_answers.aggregated(both, "odd,even", None)
+    assert odd_ones == {"id": "odd", "min": None, "max": None, "sum": None, "avg": None, "skew": None}
+    assert even_ones["sum"] == 6
+
+
+def test_text_that_utf_8_cannot_hold_is_told_with_signs_in_its_place() -> None:
+    assert json.loads(bytes(JSONResponse({"name": "caf\udce9 ü"}).body)) == {"name": "caf? ü"}
 
 
 def test_the_values_of_secrets_are_hidden_whatever_the_case_of_their_keys() -> None:

@@ -25,6 +25,7 @@ OURS = frozenset({"/jobs/:jobid/loads", "/jobs/:jobid/vertices/:vertexid/attempt
 # Fields of our own, beside Flink's
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),
+    "/taskmanagers/:taskmanagerid/logs": ("kind",), "/jobmanager/logs": ("kind",),
 }
 JOBS = ("running", "failed", "finished")
 
@@ -140,14 +141,14 @@ def ids_of(rest: Rest, job_id: str, path: str) -> dict[str, str] | None:
             return None
         found["checkpointid"] = str(history[0]["id"])
     if ":filename" in path:
-        logs = rest.get(_filled(path.rsplit("/", 1)[0], found))["logs"]
+        logs = rest.get(filled(path.rsplit("/", 1)[0], found))["logs"]
         if not logs:
             return None
         found["filename"] = logs[0]["name"]
     return found
 
 
-def _filled(path: str, ids: dict[str, str]) -> str:
+def filled(path: str, ids: dict[str, str]) -> str:
     return re.sub(r":(\w+)", lambda match: ids[match[1]], path)
 
 
@@ -167,7 +168,7 @@ def test_an_answer_has_flinks_fields_with_their_types(rest: Rest, jobs: dict[str
     ids = ids_of(rest, jobs[job], path)
     if ids is None:
         pytest.skip("this job has none")
-    answer = rest.ask(_filled(path, ids))
+    answer = rest.ask(filled(path, ids))
     assert answer.status == 200, answer.json
     found = [fault for fault in faults(answer.json, READ[path].answer) if not any(f" has {field}, " in fault for field in OWN_FIELDS.get(path, ()))]
     assert found == []
@@ -178,7 +179,7 @@ def test_an_answer_has_flinks_fields_with_their_types(rest: Rest, jobs: dict[str
     ("/jobs/:jobid/savepoints", {"target-directory": "/dev/null/no"}), ("/jobs/:jobid/checkpoints", {"checkpointType": "FULL"}),
 ])
 def test_an_operation_is_asked_for_and_told_in_flinks_form(rest: Rest, jobs: dict[str, str], tmp_path: Path, path: str, body: dict[str, Any]) -> None:
-    described, where = CHANGE["POST", path], _filled(path, {"jobid": jobs["running"]})
+    described, where = CHANGE["POST", path], filled(path, {"jobid": jobs["running"]})
     assert set(body) <= set(described.body)
     asked = rest.ask(where, "POST", {name: str(tmp_path) if value == "FOLDER" else value for name, value in body.items()})
     assert (asked.status, list(faults(asked.json, described.answer))) == (described.status, [])

@@ -9,11 +9,12 @@ import json
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,11 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
     return st.one_of(proper, proper, proper, sane, sane, sane, broken, noise)
 
 
-def answer_to(port: int, attempt: Attempt) -> bytes:
+def answer_to(port: int, attempt: Attempt, tls: ssl.SSLContext | None = None) -> bytes:
     """What the server says until it falls silent for a moment, or closes."""
     said = b""
-    with suppress(OSError), socket.create_connection(("localhost", port), 30) as connection:
+    with suppress(OSError), socket.create_connection(("localhost", port), 30) as plain, ExitStack() as stack:
+        connection = plain if tls is None else stack.enter_context(tls.wrap_socket(plain, server_hostname="localhost"))
         for piece in attempt.pieces:
             connection.sendall(piece)
         if attempt.leaves == "goes":

@@ -39,6 +39,7 @@ def rest() -> Iterator[Rest]:
     ({**TOKEN, "Origin": "http://evil.example"}, 403, "pages of 'http://evil.example' may not ask here"),
     ({**TOKEN, "Origin": "null"}, 403, "pages of 'null' may not ask here"),
     ({**TOKEN, "Host": "localhost:1", "Origin": "http://localhost:1"}, 200, ""),
+    ({"Authorization": "bearer right"}, 200, ""), ({"Authorization": "Basic right"}, 401, "the token is missing or wrong"),
     ({**TOKEN, "Content-Length": str(LARGEST_BODY + 1)}, 413, "a body has at most 1048576 bytes"),
 ])
 def test_who_may_ask(rest: Rest, headers: dict[str, str], status: int, says: str) -> None:
@@ -71,9 +72,20 @@ def test_what_is_no_http_is_refused_and_the_next_one_is_answered(rest: Rest) -> 
     assert rest.ask("/jobs", headers=TOKEN).status == 200
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/jobs/..%2f..%2fetc%2fpasswd", "/v1//etc/passwd", "/jobs/%00", "/jobs/" + "a" * 5000])
+@pytest.mark.parametrize("path", ["/../../etc/passwd", "/jobs/..%2f..%2fetc%2fpasswd", "/v1//etc/passwd", "/jobs/%00", "/jobs/" + "a" * 3000])
 def test_a_path_leads_nowhere_else(rest: Rest, path: str) -> None:
     assert rest.ask(path, headers=TOKEN).status == 404
+
+
+def test_a_path_that_is_too_long_is_refused(rest: Rest) -> None:
+    answer = rest.ask(f"/jobs/1/vertices/1/subtasks/{'9' * 5000}", headers=TOKEN)
+    assert (answer.status, answer.json) == (414, {"errors": ["a path has at most 4000 characters"]})
+
+
+@pytest.mark.parametrize("path", ["/jobs/", "/v1", "/v1/jobs/"])
+def test_a_path_that_is_nearly_there_is_told_in_flinks_form(rest: Rest, path: str) -> None:
+    answer = rest.ask(path, headers=TOKEN)
+    assert (answer.status, list(answer.json)) == (404, ["errors"])
 
 
 def config(**changes: Any) -> RestConfig:
@@ -99,6 +111,19 @@ def test_without_a_port_a_free_one_is_taken() -> None:
 def test_an_address_of_another_machine_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"option rest.bind-address: .*192.0.2.1"):
         RestServer(config(address="192.0.2.1"), SYSTEM_CLOCK)
+
+
+@pytest.mark.parametrize("token", ["schlüssel", "my\nsecret", " secret", "secret "])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"option rest\.token is sent in a header") as refused:
+        config(token=token)
+    assert token.strip() not in str(refused.value)
+
+
+def test_who_listens_everywhere_tells_the_name_of_the_machine() -> None:
+    server = RestServer(config(port=0, address="0.0.0.0", needs_token=False), SYSTEM_CLOCK)
+    assert server.told == f"http://{socket.gethostname()}:{server.port}"
+    server.stop()
 
 
 def test_each_start_makes_its_own_token_and_tells_it() -> None:

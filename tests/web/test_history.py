@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -21,6 +23,7 @@ from flinkpy.core.errors import ConfigurationError, JobExecutionError
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.history import HistoryConfig
+from flinkpy.datastream import MapFunction
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.testing.environment import embedded_environment
 from flinkpy.web.history.archive_files import read_archive, write_archive
@@ -65,7 +68,8 @@ def test_an_archive_holds_what_the_routes_of_the_ended_job_answer(folder: Path) 
     archive = read_archive(LocalFileStore(), str(folder), JobId(job_id))
     answered = {path: json.loads(answer) for path, answer in archive.items()}
     assert len(answered) > 15
-    assert {path for path in answered if rest.get(path) != answer_without_others(answered[path], rest.get(path))} == set()
+    live = {path: rest.get(path + asked_for(answered[path]) if path.endswith("/metrics") else path) for path in answered}
+    assert {path for path in answered if live[path] != answer_without_others(answered[path], live[path])} == set()
     assert f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/0" in answered
     assert answered[f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/1"]["status"] == "FAILED"
     assert len(answered[f"/jobs/{job_id}/exceptions"]["exceptionHistory"]["entries"]) == 2
@@ -73,6 +77,10 @@ def test_an_archive_holds_what_the_routes_of_the_ended_job_answer(folder: Path) 
     assert [(each["attempt"], each["status"]) for each in subtask["attempts"]] == [(1, "FAILED"), (0, "FAILED")]
     assert all("ZeroDivisionError" in each["failure"] for each in subtask["attempts"])
     assert all(0 < each["timestamps"]["RUNNING"] <= each["timestamps"]["FAILED"] for each in subtask["attempts"])
+
+
+def asked_for(told: list[dict[str, str]]) -> str:
+    return "?get=" + quote(",".join(each["id"] for each in told))
 
 
 def vertex_of(answered: dict[str, Any], job_id: str) -> str:
@@ -102,6 +110,49 @@ def test_the_history_server_answers_as_the_cluster_did(folder: Path) -> None:
         assert rest.ask(f"/jobs/{'0' * 32}").status == 404
         assert rest.ask("/jobs/../../etc/passwd").status == 404
         assert rest.ask(f"/jobs/{first}", "PATCH").status == 405
+    finally:
+        server.stop()
+
+
+class Told(MapFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.seen = runtime_context.get_metrics_group().counter("seen")
+        runtime_context.add_accumulator("numbers", [])
+        self.context = runtime_context
+
+    def map(self, value: int) -> int:
+        self.seen.inc()
+        self.context.get_accumulator("numbers").append(value)
+        return value
+
+
+def test_the_history_tells_the_last_metrics_and_the_accumulators(folder: Path) -> None:
+    env = embedded_environment({"jobmanager.archive.fs.dir": str(folder)}, parallelism=2)
+    env.from_collection([1, 2, 3]).rebalance().map(Told()).name("told").sink_to(DiscardingSink())
+    client = env.execute_async("told")
+    client.get_job_execution_result().result()
+    job = str(client.get_job_id())
+    stop_embedded()
+    server = served(folder)
+    try:
+        rest = Rest(server.port)
+        source, mapped = (vertex["id"] for vertex in rest.get(f"/jobs/{job}")["vertices"])
+        path = f"/jobs/{job}/vertices/{mapped}"
+        names = {each["id"] for each in rest.get(f"{path}/subtasks/0/metrics")}
+        assert {"numRecordsIn", "numBytesIn", "accumulateBusyTimeMs", "told.seen", "mailboxLatencyMs_count"} <= names
+        assert not [name for name in names if name.endswith("PerSecond")]
+        assert rest.get(f"{path}/subtasks/metrics?get=told.seen,nothing&agg=sum") == [{"id": "told.seen", "sum": 3}]
+        assert [{**each, "value": "?"} for each in rest.get(f"{path}/metrics?get=1.numRecordsIn")] == [{"id": "1.numRecordsIn", "value": "?"}]
+        [written] = rest.get(f"/jobs/{job}/vertices/{source}/subtasks/0/metrics?get=numBytesOut")
+        [read] = rest.get(f"{path}/subtasks/metrics?get=numBytesIn")
+        assert int(written["value"]) == read["sum"] > 0
+        assert rest.get(f"/jobs/{job}/metrics?get=numRestarts") == [{"id": "numRestarts", "value": "0"}]
+        [merged] = rest.get(f"{path}/accumulators")["user-accumulators"]
+        assert (merged["name"], merged["type"], sorted(json.loads(merged["value"]))) == ("numbers", "list", [1, 2, 3])
+        assert [len(each["user-accumulators"]) for each in rest.get(f"{path}/subtasks/accumulators")["subtasks"]] == [1, 1]
+        assert rest.get(f"/jobs/{job}/execution-result")["job-execution-result"]["application-status"] == "SUCCEEDED"
+        options = {each["key"]: each["value"] for each in rest.get(f"/jobs/{job}/jobmanager/config")}
+        assert options["jobmanager.archive.fs.dir"] == str(folder)
     finally:
         server.stop()
 
@@ -184,7 +235,9 @@ def test_only_so_many_archives_are_kept_as_wanted(tmp_path: Path) -> None:
 def test_the_report_on_a_job_tells_its_attempts_and_failures(folder: Path) -> None:
     job_id = divide(folder, [1, 0])
     client = connect({"execution.target": "embedded", "jobmanager.archive.fs.dir": str(folder)})
-    report = "\n".join(job_report(client.ask(lambda dispatcher: dispatcher.request_execution_graph(JobId(job_id)))))
+    metrics = client.ask(lambda dispatcher: dispatcher.request_job_metrics(JobId(job_id)))
+    report = "\n".join(job_report(client.ask(lambda dispatcher: dispatcher.request_execution_graph(JobId(job_id))), metrics))
+    assert re.search(r"1 failed; \d+ records in, \d+ out; \d+ bytes in, \d+ out; busy for \d+\.\d s", report)
     assert "'divides': FAILED since" in report
     assert ", 1 restart\n" in report
     assert "subtask 0, attempt 0: FAILED on" in report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,12 @@ from flinkpy.common.time import Time
 from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.datastream import KeyedProcessFunction, MapFunction
 from flinkpy.datastream.window import TumblingEventTimeWindows
-from flinkpy.metrics.definitions import BY_NAME, Kind, Scope, of_scope
+from flinkpy.metrics.definitions import BY_NAME, ROCKSDB, Kind, Scope, of_scope
 from flinkpy.testing.connectors.paced_source import PacedSource
 from flinkpy.testing.environment import embedded_environment
 from tests.ports import free_port
 from tests.waiting import eventually
-from tests.web.rest import GO, Rest, held_job
+from tests.web.rest import GO, Rest, held_job, waiting_job
 
 REACHED = 18_999  # the watermark behind 20 records
 LATE = 10  # records that come behind the first checkpoint
@@ -53,6 +54,7 @@ class Counting(MapFunction):
         self.sizes = group.distribution("sizes")
         group.gauge("answer", lambda: 42)
         group.gauge("mood", lambda: "good")
+        group.gauge('hits: "all", new', lambda: 7)
         group.gauge("broken", lambda: 1 / 0)
 
     def map(self, value: Any) -> Any:
@@ -135,6 +137,7 @@ def test_operators_tell_of_themselves(rest: Rest, job: str) -> None:
     assert found[f"0.{window}.numLateRecordsDropped"] == "0"
     assert int(found[f"0.{window}.currentInputWatermark"]) == REACHED
     assert float(found[f"0.{window}.watermarkLatency"]) > 1e12
+    assert found[f"0.{window}.numKeyValueStateEntries"] == "1"  # the window that is open
     [sink] = {name.split(".")[1] for name in found if name.endswith(".numRecordsSend")}
     assert found[f"0.{sink}.numRecordsSend"] == found[f"0.{sink}.numRecordsIn"]
     assert int(all_of(rest, f"/jobs/{job}/vertices/{timers}/subtasks/0/metrics")["numFiredTimers"]) == 19
@@ -148,6 +151,7 @@ def test_metrics_of_functions_are_told_under_the_name_of_their_operator(rest: Re
     assert (own["seen"], own["answer"], own["mood"], own["ages_max"], own["sizes_mean"]) == ("20", "42", "good", "19000.0", "2.0")
     assert float(own["cache.region.eu.hits"]) > 0
     assert "broken" not in own
+    assert own["hits__all__new"] == "7"  # as Flink replaces them: it is got by its name
 
 
 def test_metrics_are_aggregated_over_subtasks_jobs_and_task_managers(rest: Rest, job: str) -> None:
@@ -180,11 +184,12 @@ def test_prometheus_finds_the_names_and_labels_of_flink(rest: Rest, job: str, op
               Scope.OPERATOR: of_task | {"operator_id", "operator_name"}}
     told = {name: {frozenset(sample.labels) for sample in samples} for name, samples in families.items()}
     for (scope, name), definition in BY_NAME.items():
-        full = f"flink_{scope.value}_{name.replace('.', '_')}"
+        full = f"flink_{scope.value}_{name.replace('.', '_').replace('-', '_')}"
         if full in told and definition.kind is not Kind.HISTOGRAM:
             assert told[full] == {frozenset(labels[scope])}, full
         else:
-            assert definition.kind is Kind.HISTOGRAM or name in {"checkpointAlignmentTime", "checkpointStartDelayNanos", "pendingRecords"}, full
+            others = {"checkpointAlignmentTime", "checkpointStartDelayNanos", "pendingRecords", *ROCKSDB}
+            assert definition.kind is Kind.HISTOGRAM or name in others, full
     [seen] = families["flink_taskmanager_job_task_operator_seen"]
     assert (seen.value, seen.labels["operator_name"], seen.labels["job_name"], seen.labels["subtask_index"]) == (20, "Count: all", "counted", "0")
     [hits] = families["flink_taskmanager_job_task_operator_cache_region_hits"]
@@ -208,6 +213,21 @@ def test_a_function_that_does_not_return_holds_no_metrics_back(rest: Rest, optio
         eventually(lambda: value(rest, path, "numRecordsOut") == 5)
         assert value(rest, path, "busyTimeMsPerSecond") > 0
         assert not GO.is_set()
+
+
+def test_savepoints_count_as_in_the_route_of_checkpoints(rest: Rest, options: dict[str, Any], tmp_path: Path) -> None:
+    with waiting_job({**options, "execution.checkpointing.interval": "1 h"}) as client:
+        job = str(client.get_job_id())
+        eventually(lambda: rest.get(f"/jobs/{job}")["status-counts"]["RUNNING"] == 1)
+        assert value(rest, f"/jobs/{job}/metrics", "lastCheckpointFullSize") == -1
+        location = client.trigger_savepoint(str(tmp_path)).result(60)
+        eventually(lambda: rest.get(f"/jobs/{job}/checkpoints")["counts"]["completed"] == 1)
+        eventually(lambda: value(rest, f"/jobs/{job}/metrics", "numberOfCompletedCheckpoints") == 1)
+        found, told = all_of(rest, f"/jobs/{job}/metrics"), rest.get(f"/jobs/{job}/checkpoints")
+        assert told["latest"]["savepoint"]["external_path"] == location
+        assert (found["totalNumberOfCheckpoints"], found["lastCompletedCheckpointId"]) == ("1", str(told["latest"]["savepoint"]["id"]))
+        assert int(found["lastCheckpointFullSize"]) == told["latest"]["savepoint"]["state_size"] > 0
+        assert int(found["lastCheckpointDuration"]) == told["latest"]["savepoint"]["end_to_end_duration"]
 
 
 def test_barriers_that_came_tell_their_times(rest: Rest, job: str) -> None:

@@ -197,6 +197,21 @@ def test_a_job_that_has_failed_tells_why(rest: Rest, options: dict[str, Any]) ->
     assert entries[0]["timestamp"] >= entries[1]["timestamp"]
     assert len(rest.get(f"/jobs/{job_id}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]) == 1
     assert rest.get(f"/jobs/{job_id}/metrics?get=numRestarts")[0]["value"] == "1"
+    for path, method in ((f"/jobs/{job_id}", "PATCH"), (f"/jobs/{job_id}/savepoints", "POST"), (f"/jobs/{job_id}/stop", "POST")):
+        answer = rest.ask(path, method, {"target-directory": "/tmp"} if path.endswith("savepoints") else None)
+        assert (answer.status, "FAILED" in answer.json["errors"][0]) == (409, True)
+
+
+def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(rest: Rest, options: dict[str, Any], job: str) -> None:
+    def fails(number: int) -> int:
+        raise ValueError("caf\udce9")
+
+    env = embedded_environment({**options, "restart-strategy.type": "none"})
+    env.from_collection([1]).map(fails).sink_to(DiscardingSink())
+    job_id = env.execute_async("caf\udce9").get_job_id()
+    eventually(lambda: rest.get(f"/jobs/{job_id}/status") == {"status": "FAILED"})
+    eventually(lambda: {"held", "caf?"} <= {each["name"] for each in rest.get("/jobs/overview")["jobs"]})
+    assert "ValueError: caf?" in rest.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"][0]["stacktrace"]
 
 
 def test_secrets_are_not_shown(rest: Rest, job: str) -> None:
@@ -229,9 +244,11 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/vertices/VERTEX/subtasks/0/attempts/5", "GET", None, 404, "has no attempt 5"),
     ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
     ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
-    ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
-    ("/jobs/JOB/exceptions?maxExceptions=%C2%B2", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
-    ("/jobs/JOB/exceptions?maxExceptions=" + "9" * 5000, "GET", None, 400, "maxExceptions is a whole number from 1 on"),
+    *((f"/jobs/JOB/exceptions?maxExceptions={number}", "GET", None, 400, "maxExceptions is a whole number from 1 on")
+      for number in ("no", "0", "%C2%B2", "9" * 19)),
+    ("/jobs/JOB/stop", "POST", {"darin": True}, 400, "'darin' is no field of this request; these are: targetDirectory, drain"),
+    ("/jobs/JOB/checkpoints", "POST", {"drain": True}, 400, "'drain' is no field of this request"),
+    ("/savepoint-disposal", "POST", {"path": "/tmp"}, 400, "'path' is no field of this request"),
 ])
 def test_what_cannot_be_answered_is_told_in_flinks_form(
     rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,

@@ -20,7 +20,7 @@ def told() -> str:
     described = [*(("GET", path) for path in READ), *CHANGE]
     missing = ", ".join(f"`{method} {path}`" for method, path in described if (method, path) not in here)
     beyond = ", ".join(f"`{each}`" for each in OUT_OF_SCOPE)
-    return (f"{BEGIN}\nOf {len(described)} routes of Flink's these are not there (yet): {missing or 'none'}. "
+    return (f"{BEGIN}\nOf {len(described)} routes of Flink's these are not there: {missing or 'none'}. "
             f"Routes with one of these parts are for programs of the JVM, or beyond what flinkpy does: {beyond}.\n{END}")
 
 

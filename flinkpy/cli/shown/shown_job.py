@@ -9,10 +9,13 @@ from pathlib import Path
 import click
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
+from flinkpy.actors.gateways import JobMetrics
 from flinkpy.cli.jobs import duration, reach_session
+from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import EXECUTION, CheckpointState, ExecutionState
 from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
 
+LONGEST = 200  # characters of an accumulator
 SHOWN = 10  # attempts of one vertex, and failures
 
 
@@ -20,17 +23,20 @@ def show_job(target: str | None, definitions: Sequence[str], conf: Path | None, 
     """Prints the report on the job with that id, or the only one whose id begins with it."""
     session = reach_session(target, definitions, conf)
     found = session.find_job(job_id).job_id
-    for line in job_report(session.ask(lambda dispatcher: dispatcher.request_execution_graph(found))):
+    metrics = session.ask(lambda dispatcher: dispatcher.request_job_metrics(found))
+    for line in job_report(session.ask(lambda dispatcher: dispatcher.request_execution_graph(found)), metrics):
         click.echo(line)
 
 
-def job_report(job: ExecutionGraphInfo) -> Iterator[str]:
+def job_report(job: ExecutionGraphInfo, metrics: JobMetrics) -> Iterator[str]:
     """The lines of the report."""
     restarts = f", {job.restarts} restart{'s' if job.restarts > 1 else ''}" if job.restarts else ""
     yield f"{job.job_id} {job.name!r}: {job.state.name} since {_moment(job.entered_ms[job.state])}{restarts}"
     yield f"started {_moment(job.start_ms)}, {'ran' if job.end_ms else 'running'} for {duration((job.end_ms or job.at_ms) - job.start_ms)}"
     for vertex in job.vertices:
         yield from _vertex(vertex, job.at_ms)
+        for name, _, text in metrics.of_vertices.get(JobVertexId(vertex.vertex_id), ()):
+            yield f"  accumulator {name}: {text if len(text) <= LONGEST else f'{text[:LONGEST]}…'}"
     yield from _checkpoints(job.checkpoint_history)
     if job.failures:
         yield "failures, the newest first:"
@@ -41,13 +47,17 @@ def job_report(job: ExecutionGraphInfo) -> Iterator[str]:
         first, *rest = failure.message.splitlines() or [""]
         yield f"  {_moment(failure.at_ms)} {failure.error_class}{where}{on}{ended}: {first}"
         yield from (f"    {line}" for line in rest)
+        for other in failure.concurrent:
+            said = (other.message.splitlines() or [""])[0]
+            yield f"    in the same restart {other.error_class} in {other.subtask}, attempt {other.attempt}: {said}"
 
 
 def _vertex(vertex: VertexInfo, at_ms: int) -> Iterator[str]:
     counts = {state: sum(each.state is state for each in vertex.subtasks) for state in ExecutionState}
     states = ", ".join(f"{count} {state.value.lower()}" for state, count in counts.items() if count)
     records = f"{sum(each.records_in for each in vertex.subtasks):,} records in, {sum(each.records_out for each in vertex.subtasks):,} out"
-    yield f"{vertex.name}: {states}; {records}"
+    size = f"{sum(each.bytes_in or 0 for each in vertex.subtasks):,} bytes in, {sum(each.bytes_out or 0 for each in vertex.subtasks):,} out"
+    yield f"{vertex.name}: {states}; {records}; {size}; busy for {duration(sum(each.busy_ms for each in vertex.subtasks))}"
     ended = [(subtask.index, each) for subtask in vertex.subtasks for each in (subtask, *subtask.earlier) if subtask.earlier or each.failure]
     for index, attempt in ended[:SHOWN]:
         yield f"  subtask {index}, attempt {attempt.attempt}: {_attempt(attempt, at_ms)}"

@@ -14,6 +14,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusal, making_a_client, refusal
@@ -75,6 +76,7 @@ class MessageIntake:
         self._changed = threading.Condition()
         self._arrived: list[Message] = []
         self._asked: deque[Callable[[], object]] = deque()
+        self._ends: Offsets = {}  # behind the last record of each partition, as far as known
         self._waits = self._stopped = False
         config = {
             "group.id": "flinkpy", **DEFAULTS, **for_librdkafka(properties),
@@ -126,12 +128,21 @@ class MessageIntake:
         return messages
 
     def pending(self, offsets: Offsets) -> int | None:
-        """The records from these offsets on, as far as the brokers' last answers tell; None before those."""
-        ends = {partition: self._consumer.get_watermark_offsets(each, cached=True)[1]
-                for partition, each in zip(offsets, _positions(offsets))}
-        if any(end < 0 for end in ends.values()):
+        """The records from these offsets on, as far as the brokers' last answers tell; None before those. Where the thread has the consumer, it looks
+        a moment later, and what was seen before counts: a second call at a time would wait for it, with the interpreter's lock."""
+        partitions = list(offsets)
+        self._do(lambda: self._look_at_ends(partitions))
+        ends = self._ends
+        if any(ends.get(partition, -1) < 0 for partition in offsets):
             return None
         return sum(max(0, ends[partition] - offset) for partition, offset in offsets.items())
+
+    def _look_at_ends(self, partitions: list[KafkaTopicPartition]) -> None:
+        from confluent_kafka import KafkaException
+
+        positions = _positions(dict.fromkeys(partitions, 0))
+        with suppress(KafkaException):  # of a partition that is gone meanwhile
+            self._ends = {partition: self._consumer.get_watermark_offsets(each, cached=True)[1] for partition, each in zip(partitions, positions)}
 
     def commit(self, offsets: Offsets) -> None:
         """Commits the offsets to the group, in the background."""

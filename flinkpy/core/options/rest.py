@@ -29,7 +29,7 @@ REST_BIND_ADDRESS = option(
 REST_AUTHENTICATION = option(
     "rest.authentication", RestAuthentication, RestAuthentication.TOKEN,
     "TOKEN: whoever asks must send the header 'Authorization: Bearer …' with the token. NONE: whoever reaches the port may cancel jobs.")
-REST_TOKEN = option("rest.token", str, None, "The token; without it, a new one at each start.")
+REST_TOKEN = option("rest.token", str, None, "The token, of letters, digits and signs of ASCII; without it, a new one at each start.")
 
 TLS_ENABLED = option("security.ssl.rest.enabled", bool, False, "Whether the REST endpoint speaks https, and nothing else.")
 TLS_KEYSTORE = option(
@@ -73,7 +73,7 @@ class TlsConfig:
 
 @dataclass(frozen=True)
 class RestConfig:
-    """``token`` None: one is made, if there is to be one."""
+    """``token`` None: one is made, if there is to be one. Raises ConfigurationError for a token that no header can carry."""
 
     enabled: bool = False
     address: str = "localhost"
@@ -81,6 +81,12 @@ class RestConfig:
     needs_token: bool = True
     token: str | None = field(default=None, repr=False)
     tls: TlsConfig | None = None
+
+    def __post_init__(self) -> None:
+        token = self.token or ""
+        if not (token.isascii() and token.isprintable() and token == token.strip()):
+            raise ConfigurationError(
+                f"option {REST_TOKEN.key} is sent in a header: it has letters, digits and signs of ASCII, and no blanks at its ends")
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RestConfig:

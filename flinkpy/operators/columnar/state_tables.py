@@ -190,6 +190,9 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
             values = None if each.of.only_counts else each.of.accumulators_of(batch.column(f"value {at}"))
             each.put(keyed.ids[keyed.codes], batch.column(f"count {at}").to_numpy(), values, len(self._index))
 
+    def entries_held(self) -> int:
+        return len(self._index)
+
     def _frozen(self) -> Callable[[Turns], dict[int, bytes]]:
         keys = len(self._index)
         if not keys:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.clock import Clock, Turns
+from flinkpy.metrics.definitions import ENTRIES
 from flinkpy.state.backend import StateStatistics
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.frozen_tables import FrozenEntries, FrozenTable, GroupsOfKeys, Pairs, refuse_strays
@@ -103,6 +104,9 @@ class HeapKeyedStateBackend(TableBackend):
     @property
     def statistics(self) -> StateStatistics:
         return StateStatistics({name: len(table.entries) for name, table in self._tables.items()}, self._groups)
+
+    def measures(self) -> dict[str, float]:
+        return {ENTRIES: sum(len(table.entries) for table in self._tables.values())}
 
     def forget_all(self) -> None:
         """Empties every state in place, when a batch job has finished a key."""

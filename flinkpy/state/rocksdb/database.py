@@ -21,6 +21,7 @@ from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.by_value import StreamPickler, define
+from flinkpy.metrics.definitions import ROCKSDB
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 
 if TYPE_CHECKING:
@@ -160,6 +161,12 @@ class RocksDBStore:
         assert self._db is not None
         keys: Any = self._db.keys(backwards=True, from_key=key)
         return next((found for found in keys if found < key), None)
+
+    def measures(self) -> dict[str, float]:
+        """What RocksDB tells of itself, by the names of the table of metrics."""
+        if self._db is None:
+            return {}
+        return {name: found for name in ROCKSDB if (found := self._db.property_int_value(name)) is not None}
 
     def close(self) -> None:
         """Deletes everything; a second call does nothing."""

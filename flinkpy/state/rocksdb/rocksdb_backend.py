@@ -128,6 +128,9 @@ class RocksDBKeyedStateBackend(TableBackend):
     def statistics(self) -> StateStatistics:
         return StateStatistics(Counts(self._tables), self._groups)
 
+    def measures(self) -> dict[str, float]:
+        return {} if self._opened is None else self._opened.measures()
+
     def close(self) -> None:
         self._tables = {}
         if self._opened is not None:

@@ -6,6 +6,7 @@ The format is that of the Java Object Serialization Specification. The classes a
 from __future__ import annotations
 
 import struct
+from base64 import b64encode
 
 _STREAM = b"\xac\xed\x00\x05"
 _OBJECT, _CLASS, _STRING, _LONG_STRING, _END, _NULL = b"s", b"r", b"t", b"|", b"x", b"p"
@@ -14,6 +15,12 @@ _VERSIONS = {  # the serialVersionUID of each class
     "org.apache.flink.util.SerializedThrowable": 7284183123441947635, "java.lang.Exception": -3387516993124229948,
     "java.lang.Throwable": -3042686055658047285,
 }
+
+
+def failure_cause(error_class: str, message: str) -> dict[str, str]:
+    """What people read, and what Flink's clients do: they take the exception from its serialized form alone."""
+    return {"class": error_class, "stack-trace": f"{error_class}: {message}",
+            "serialized-throwable": b64encode(serialized_throwable(error_class, message)).decode()}
 
 
 def serialized_throwable(error_class: str, message: str) -> bytes:

@@ -11,9 +11,11 @@ from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
+from flinkpy.web.answers.java_exceptions import failure_cause
 from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, endpoint_of, span, state_of, times
 
 SCHEDULER = "Default"  # Flink has this one, Adaptive and AdaptiveBatch
+_RESULTS = {JobState.FINISHED: "SUCCEEDED", JobState.FAILED: "FAILED", JobState.CANCELED: "CANCELED"}
 EXCEPTIONS = 20  # shown of a job, unless more are asked for
 
 
@@ -98,14 +100,15 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
 def exceptions(job: ExecutionGraphInfo, most: int = EXCEPTIONS) -> dict[str, Any]:
     """The newest first."""
     failures = list(reversed(job.failures))
-    return {"exceptionHistory": {"entries": [_failure(each) for each in failures[:most]], "truncated": len(failures) > most}}
+    entries = [{**_failure(each), "concurrentExceptions": [_failure(other) for other in each.concurrent]} for each in failures[:most]]
+    return {"exceptionHistory": {"entries": entries, "truncated": len(failures) > most}}
 
 
 def _failure(failure: FailureInfo) -> dict[str, Any]:
     return {
         "exceptionName": failure.error_class, "stacktrace": _text(failure), "timestamp": failure.at_ms, "taskName": failure.subtask or None,
         "endpoint": None if failure.location is None else endpoint_of(failure.location),
-        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {}, "concurrentExceptions": [],
+        "taskManagerId": None if failure.location is None else failure.location.resource_id, "failureLabels": {},
     }
 
 
@@ -113,9 +116,14 @@ def _text(failure: FailureInfo) -> str:
     return f"{failure.error_class}: {failure.message}"
 
 
-def accumulators(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "job-accumulators": [],
-        "user-task-accumulators": [{"name": name, "type": type(value).__name__, "value": str(value)} for name, value in values.items()],
-        "serialized-user-task-accumulators": {},
+def execution_result(job: ExecutionGraphInfo) -> dict[str, Any]:
+    """How the job ended, once it has. Its accumulators have a route of their own: here Flink writes them in a form of Java's."""
+    if job.end_ms is None:
+        return {"status": {"id": "IN_PROGRESS"}}
+    result: dict[str, Any] = {
+        "id": job.job_id, "application-status": _RESULTS.get(job.state, "UNKNOWN"), "accumulator-results": {},
+        "net-runtime": job.end_ms - job.start_ms,
     }
+    if job.state is JobState.FAILED and job.failures:
+        result["failure-cause"] = failure_cause(job.failures[-1].error_class, job.failures[-1].message)
+    return {"status": {"id": "COMPLETED"}, "job-execution-result": result}

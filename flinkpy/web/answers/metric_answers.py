@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -10,6 +11,7 @@ from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo
 from flinkpy.actors.gateways import ClusterOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.metrics.readings import TaskReading, Value, flat
+from flinkpy.web.answers.states import UNKNOWN
 
 
 def skew(numbers: list[float]) -> float:
@@ -23,7 +25,8 @@ def skew(numbers: list[float]) -> float:
 
 
 AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean, "skew": skew}
-_IN_OPERATOR = str.maketrans({" ": "_", ".": "_", ":": "_", ",": "_", '"': None})  # of an operator's name, as Flink replaces it
+_IN_NAME = str.maketrans({" ": "_", ":": "_", ",": "_", '"': None})  # as Flink replaces it: commas divide the names of a request
+_IN_OPERATOR = _IN_NAME | str.maketrans({".": "_"})
 
 
 def of_cluster(overview: ClusterOverview) -> dict[str, float]:
@@ -33,24 +36,28 @@ def of_cluster(overview: ClusterOverview) -> dict[str, float]:
 
 def of_job(job: ExecutionGraphInfo) -> dict[str, float]:
     since = job.at_ms - job.entered_ms.get(job.state, job.start_ms)
-    is_running, checkpoints = job.state is JobState.RUNNING, job.checkpoints
-    uptime = since if is_running else 0
+    is_running, checkpoints = job.state is JobState.RUNNING, job.checkpoint_history
+    uptime, latest = since if is_running else 0, checkpoints.latest_complete
+    latest_id = job.checkpoints.latest_id if latest is None else latest.checkpoint_id
     return {
         "uptime": uptime, "runningTime": uptime, "downtime": 0 if is_running else -1 if JOB.is_terminal(job.state) else since,
         "numRestarts": job.restarts, "fullRestarts": job.restarts,
         "numberOfCompletedCheckpoints": checkpoints.completed, "numberOfFailedCheckpoints": checkpoints.failed,
         "numberOfInProgressCheckpoints": checkpoints.in_progress,
         "totalNumberOfCheckpoints": checkpoints.completed + checkpoints.failed + checkpoints.in_progress,
-        "lastCompletedCheckpointId": -1 if checkpoints.latest_id is None else checkpoints.latest_id,
-        "lastCheckpointDuration": round(checkpoints.latest_duration_s * 1000), "lastCheckpointSize": checkpoints.latest_size,
+        "lastCompletedCheckpointId": UNKNOWN if latest_id is None else latest_id,
+        "lastCheckpointDuration": UNKNOWN if latest is None else latest.duration_ms,
+        "lastCheckpointSize": UNKNOWN if latest is None else latest.written,
+        "lastCheckpointFullSize": UNKNOWN if latest is None else latest.state_size,
     }
 
 
-def of_subtask(subtask: SubtaskInfo, reading: TaskReading | None = None) -> dict[str, Value]:
-    """Its own metrics, and behind the name of the operator those of its operators. Without a ``reading`` of its current attempt, which has ended or
+def of_subtask(subtask: SubtaskInfo, *readings: TaskReading) -> dict[str, Value]:
+    """Its own metrics, and behind the name of the operator those of its operators: of the first reading of its current attempt. Without one, as that
     is new, what the JobMaster knows of it."""
-    if reading is not None and reading.attempt_id.attempt == subtask.attempt:
-        return {**reading.flat_values(), **_of_operators(reading)}
+    for reading in readings:
+        if reading.attempt_id.attempt == subtask.attempt:
+            return {**reading.flat_values(), **_of_operators(reading)}
     busy, back_pressured, idle = subtask.shares
     return {
         "numRecordsIn": subtask.records_in, "numRecordsOut": subtask.records_out, "busyTimeMsPerSecond": busy,
@@ -65,7 +72,7 @@ def _of_operators(reading: TaskReading) -> dict[str, Value]:
         prefix = operator.name.translate(_IN_OPERATOR)
         found |= {f"{prefix}.{name}": value for name, value in operator.values.items()}
         for own in operator.own:
-            found |= {f"{prefix}.{told}": number for told, number in flat(own.name, own.kind, own.value)}
+            found |= {f"{prefix}.{told.translate(_IN_NAME)}": number for told, number in flat(own.name, own.kind, own.value)}
     return found
 
 
@@ -87,9 +94,24 @@ def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
     return [{"id": name, "value": str(values[name])} for name in get.split(",") if name in values]
 
 
+def chosen(told: list[dict[str, Any]], get: str | None, aggregates: str | None = None) -> list[dict[str, Any]]:
+    """Of what ``listed`` or ``aggregated`` has told of all metrics, as these would have told of some."""
+    if get is None:
+        return [{"id": each["id"]} for each in told]
+    known = {each["id"]: each for each in told}
+    found = [known[name] for name in get.split(",") if name in known]
+    if aggregates is None:
+        return found
+    return [{key: value for key, value in each.items() if key == "id" or key in aggregates.split(",")} for each in found]
+
+
 def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates: str | None) -> list[dict[str, Any]]:
     """Over several subtasks, TaskExecutors or jobs, as far as they have the metric; ``aggregates`` are some of min, max, sum, avg and skew, all
     of them without it. Raises ValueError for another one."""
+    wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
+    unknown = [name for name in wanted if name not in AGGREGATES]
+    if unknown:
+        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
     numbers: dict[str, list[float]] = {}
     for values in each:
         for name, value in values.items():
@@ -97,8 +119,13 @@ def aggregated(each: Iterable[Mapping[str, Value]], get: str | None, aggregates:
                 numbers.setdefault(name, []).append(value)
     if get is None:
         return [{"id": name} for name in numbers]
-    wanted = list(AGGREGATES) if aggregates is None else aggregates.split(",")
-    unknown = [name for name in wanted if name not in AGGREGATES]
-    if unknown:
-        raise ValueError(f"agg={','.join(unknown)} is not there: {', '.join(AGGREGATES)}")
-    return [{"id": name, **{how: AGGREGATES[how](numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]
+    return [{"id": name, **{how: _aggregate(how, numbers[name]) for how in wanted}} for name in get.split(",") if name in numbers]
+
+
+def _aggregate(how: str, numbers: list[float]) -> float | None:
+    """None where it is no number that JSON has, since one of them is NaN, infinite, or too large."""
+    try:
+        found = AGGREGATES[how](numbers)
+        return found if isfinite(found) and all(isfinite(number) for number in numbers) else None
+    except (OverflowError, ValueError):
+        return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any
 
 from flinkpy.actors.gateways import SavepointStatus
-from flinkpy.web.answers.java_exceptions import serialized_throwable
+from flinkpy.web.answers.java_exceptions import failure_cause
 
 
 def trigger(trigger_id: str) -> dict[str, Any]:
@@ -38,6 +37,4 @@ def disposal_status(is_over: bool, error: BaseException | None) -> dict[str, Any
 
 
 def _failure(error: BaseException) -> dict[str, str]:
-    """What people read, and what Flink's clients do: they take the exception from its serialized form alone."""
-    name = type(error).__name__
-    return {"class": name, "stack-trace": f"{name}: {error}", "serialized-throwable": b64encode(serialized_throwable(name, str(error))).decode()}
+    return failure_cause(type(error).__name__, str(error))

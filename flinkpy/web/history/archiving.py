@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -17,24 +18,28 @@ from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.state.checkpoints.file_store import FileStore
+from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.history.archive_files import is_archived, write_archive
+from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.routes import V1
 
 OVERVIEW = "/jobs/overview"
 KNOWN = {"jobid", "vertexid", "subtaskindex", "attempt", "checkpointid"}  # what paths may name
 
 
-def archive(store: FileStore, folder: str, job: ArchivedJob) -> None:
-    """Keeps the job's archive in the folder, unless it is there. Blocks. Raises OSError, and ProgramError for a job of which nothing is known."""
+def archive(store: FileStore, folder: str, job: ArchivedJob, options: Mapping[str, Any] | None = None) -> None:
+    """Keeps the job's archive in the folder, unless it is there. ``options`` are those of its cluster. Blocks. Raises OSError, and ProgramError for a
+    job of which nothing is known."""
     if not is_archived(store, folder, job.result.job_id):
-        write_archive(store, folder, job.result.job_id, archived_answers(job))
+        write_archive(store, folder, job.result.job_id, archived_answers(job, options or {}))
 
 
-def archived_answers(job: ArchivedJob) -> dict[str, str]:
-    """What the routes answer that tell of an ended job, by path. Metrics are left out: they are of the moment, and asked for by name."""
-    app = Starlette(routes=V1, exception_handlers=HANDLERS)
-    app.state.calls, app.state.inspectors = _OneJob(job), None
+def archived_answers(job: ArchivedJob, options: Mapping[str, Any]) -> dict[str, str]:
+    """What the routes answer that tell of an ended job, by path; of metrics all that there are, with their values."""
+    app, calls = Starlette(routes=V1, exception_handlers=HANDLERS), _OneJob(job)
+    app.state.calls, app.state.inspectors, app.state.options = calls, None, options
+    app.state.metrics = MetricFetcher(cast(DispatcherCalls, calls), None, 0.0, "")
     return asyncio.run(_answers(app, [OVERVIEW, *dict.fromkeys(_paths(job.graph))]))
 
 
@@ -62,7 +67,7 @@ def _paths(job: ExecutionGraphInfo) -> Iterator[str]:
         if not isinstance(route, Route) or "GET" not in (route.methods or ()):
             continue
         named = set(route.param_convertors)
-        if "jobid" not in named or not named <= KNOWN or route.path.endswith("metrics"):
+        if "jobid" not in named or not named <= KNOWN:
             continue
         for vertex in job.vertices if "vertexid" in named else [None]:
             for checkpoint in job.checkpoint_history.known() if "checkpointid" in named else [None]:
@@ -79,12 +84,19 @@ async def _answers(app: Starlette, paths: list[str]) -> dict[str, str]:
     found = {}
     for path in paths:
         status, body = await _ask(app, path)
+        if status == 200 and has_metrics(path):
+            status, body = await _ask(app, path, "get=" + quote(",".join(each["id"] for each in json.loads(body))))
         if status == 200:
             found[path] = json.dumps(json.loads(body), separators=(",", ":"))
     return found
 
 
-async def _ask(app: Starlette, path: str) -> tuple[int, bytes]:
+def has_metrics(path: str) -> bool:
+    """Whether the route lists metrics, and tells values of those that it is asked for."""
+    return path.endswith("/metrics")
+
+
+async def _ask(app: Starlette, path: str, query: str = "") -> tuple[int, bytes]:
     status, body = 500, b""
 
     async def receive() -> Message:
@@ -99,7 +111,7 @@ async def _ask(app: Starlette, path: str) -> tuple[int, bytes]:
 
     scope: dict[str, Any] = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http", "path": path, "raw_path": path.encode(),
-        "root_path": "", "query_string": b"", "headers": [], "server": ("localhost", 80), "client": None,
+        "root_path": "", "query_string": query.encode(), "headers": [], "server": ("localhost", 80), "client": None,
     }
     try:
         await app(scope, receive, send)

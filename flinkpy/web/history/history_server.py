@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import Response
+from starlette.routing import Mount, Route, Router
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.options.history import HistoryConfig
 from flinkpy.web.answers import cluster_answers
+from flinkpy.web.answers.metric_answers import chosen
 from flinkpy.web.failed_requests import not_found
 from flinkpy.web.history.archives import Archives
+from flinkpy.web.history.archiving import has_metrics
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.rest_server import RestServer
 
 
@@ -58,6 +62,8 @@ async def get_archived(request: Request) -> Response:
         answer = None
     if answer is None:
         raise not_found(f"{path} is not in the history")
+    if has_metrics(path):
+        return JSONResponse(chosen(json.loads(answer), request.query_params.get("get"), request.query_params.get("agg")))
     return Response(answer, media_type="application/json")
 
 
@@ -68,4 +74,4 @@ _ROUTES = [
     Route("/jobs/overview", get_jobs_overview),
     Route("/jobs/{path:path}", get_archived),
 ]
-ROUTES = [Mount("/v1", routes=_ROUTES), *_ROUTES]
+ROUTES = [Mount("/v1", Router(_ROUTES, redirect_slashes=False)), *_ROUTES]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from starlette.routing import Mount
+from starlette.routing import Mount, Router
 
 from flinkpy.web.routes import (
+    accumulator_routes,
     checkpoint_routes,
     cluster_routes,
     disposal_routes,
@@ -23,6 +24,7 @@ V1 = [
     *savepoint_routes.ROUTES,
     *disposal_routes.ROUTES,
     *vertex_routes.ROUTES,
+    *accumulator_routes.ROUTES,
     *process_routes.ROUTES,
 ]
-ROUTES = [Mount("/v1", routes=V1), *V1, *metric_routes.PROMETHEUS_ROUTES]
+ROUTES = [Mount("/v1", Router(V1, redirect_slashes=False)), *V1, *metric_routes.PROMETHEUS_ROUTES]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.web.answers import cluster_answers
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.requests import calls_of
 
 

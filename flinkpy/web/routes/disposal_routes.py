@@ -7,7 +7,6 @@ from collections import OrderedDict
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.core.ids import IdFactory
@@ -16,13 +15,16 @@ from flinkpy.state.checkpoints.stored_checkpoints import dispose_savepoint
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.web.answers import savepoint_answers
 from flinkpy.web.failed_requests import bad_request, not_found
-from flinkpy.web.requests import body_of, field
+from flinkpy.web.json_response import JSONResponse
+from flinkpy.web.requests import body_of, check_fields, field
 from flinkpy.web.shared_answers import keep_latest
 
 
 async def dispose(request: Request) -> JSONResponse:
     """Begins to delete the savepoint."""
-    path = field(await body_of(request), str, "savepoint-path")
+    body = await body_of(request)
+    check_fields(body, "savepoint-path")
+    path = field(body, str, "savepoint-path")
     if not path:
         raise bad_request("savepoint-path names the savepoint's folder")
     trigger_id, location = IdFactory().hex(), absolute(path)

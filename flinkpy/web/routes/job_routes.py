@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.web.answers import job_answers
 from flinkpy.web.failed_requests import bad_request
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.requests import calls_of, job_id_of, job_of, number_of
 from flinkpy.web.shown_configuration import shown
 
@@ -42,16 +44,17 @@ async def get_job_exceptions(request: Request) -> JSONResponse:
     return JSONResponse(job_answers.exceptions(await job_of(request), number_of(request, "maxExceptions", job_answers.EXCEPTIONS)))
 
 
-async def get_job_accumulators(request: Request) -> JSONResponse:
-    await job_of(request)
-    return JSONResponse(job_answers.accumulators((await calls_of(request).metrics(job_id_of(request))).accumulators))
+async def get_execution_result(request: Request) -> JSONResponse:
+    return JSONResponse(job_answers.execution_result(await job_of(request)))
 
 
 async def cancel_job(request: Request) -> JSONResponse:
     mode = request.query_params.get("mode", "cancel")
     if mode != "cancel":
         raise bad_request(f"mode={mode}: only cancel is there; to stop a job with a savepoint: POST /jobs/{job_id_of(request)}/stop")
-    await job_of(request)
+    job = await job_of(request)
+    if JOB.is_terminal(job.state) and job.state is not JobState.CANCELED:
+        raise HTTPException(409, f"job {job.name!r} cannot be cancelled: it is {job.state.name}")
     await calls_of(request).cancel(job_id_of(request))
     return JSONResponse({}, 202)
 
@@ -65,5 +68,5 @@ ROUTES = [
     Route("/jobs/{jobid}/plan", get_job_plan),
     Route("/jobs/{jobid}/config", get_job_config),
     Route("/jobs/{jobid}/exceptions", get_job_exceptions),
-    Route("/jobs/{jobid}/accumulators", get_job_accumulators),
+    Route("/jobs/{jobid}/execution-result", get_execution_result),
 ]

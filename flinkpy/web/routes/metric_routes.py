@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionVertexId, JobId, JobVertexId
+from flinkpy.core.lifecycles import EXECUTION
 from flinkpy.core.options.metrics import PROMETHEUS, REPORTERS
-from flinkpy.metrics.readings import Value
+from flinkpy.metrics.readings import TaskReading, Value
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.failed_requests import bad_request, not_found
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.metric_fetcher import MetricFetcher
 from flinkpy.web.requests import calls_of, job_of, task_executor_of, vertex_of
 
@@ -43,10 +45,15 @@ def _chosen(request: Request, parameter: str) -> set[str] | None:
 
 
 async def _of_subtasks(request: Request) -> list[tuple[SubtaskInfo, dict[str, Value]]]:
+    """Of each subtask what its TaskExecutor tells, and of those that have ended what they told last."""
     job, vertex = await vertex_of(request)
     tasks = (await fetcher_of(request).reading()).tasks
-    return [(each, metric_answers.of_subtask(each, tasks.get((job.job_id, ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index)))))
-            for each in vertex.subtasks]
+    found: dict[ExecutionVertexId, TaskReading] = {}
+    if any(EXECUTION.is_terminal(each.state) for each in vertex.subtasks):
+        found = {last.attempt_id.vertex: last for last in (await calls_of(request).metrics(job.job_id)).last}
+    ids = [ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index) for each in vertex.subtasks]
+    return [(each, metric_answers.of_subtask(each, *(told for told in (tasks.get((job.job_id, one)), found.get(one)) if told is not None)))
+            for each, one in zip(vertex.subtasks, ids)]
 
 
 async def get_metrics_of_jobs(request: Request) -> JSONResponse:

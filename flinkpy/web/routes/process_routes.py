@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from flinkpy.actors.inspector.inspector_gateway import LogFile, ProcessFigures
 from flinkpy.core.errors import RpcError
 from flinkpy.web.answers import process_answers, task_manager_answers
 from flinkpy.web.failed_requests import not_found
+from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.log_stream import log_response
-from flinkpy.web.requests import inspectors_of, task_executor_of
+from flinkpy.web.requests import inspectors_of, job_of, task_executor_of
 
 AddressOf = Callable[[Request], Awaitable[str]]
 """The address of the inspector of the process that a request means."""
@@ -39,6 +40,17 @@ async def get_configuration(request: Request) -> JSONResponse:
 
 async def get_environment(request: Request) -> JSONResponse:
     return JSONResponse(process_answers.environment())
+
+
+async def get_configuration_of_job(request: Request) -> JSONResponse:
+    """That of the JobManager that runs the job."""
+    await job_of(request)
+    return await get_configuration(request)
+
+
+async def get_environment_of_job(request: Request) -> JSONResponse:
+    await job_of(request)
+    return await get_environment(request)
 
 
 async def _address_of_task_manager(request: Request) -> str:
@@ -101,5 +113,7 @@ ROUTES = [
     *_of_process("/taskmanagers/{taskmanagerid}", _address_of_task_manager),
     Route("/jobmanager/config", get_configuration),
     Route("/jobmanager/environment", get_environment),
+    Route("/jobs/{jobid}/jobmanager/config", get_configuration_of_job),
+    Route("/jobs/{jobid}/jobmanager/environment", get_environment_of_job),
     *_of_process("/jobmanager", _address_of_job_manager),
 ]

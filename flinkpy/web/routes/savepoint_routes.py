@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.actors.gateways import SavepointRequest, SavepointStatus
@@ -15,27 +14,34 @@ from flinkpy.core.ids import IdFactory
 from flinkpy.state.checkpoints.locations import absolute
 from flinkpy.web.answers import savepoint_answers
 from flinkpy.web.failed_requests import bad_request, not_found
-from flinkpy.web.requests import body_of, calls_of, field, job_id_of, job_of
+from flinkpy.web.json_response import JSONResponse
+from flinkpy.web.requests import body_of, calls_of, check_fields, field, job_id_of, job_of
+
+_ID = ("triggerId", "trigger-id")
 
 
 async def trigger_savepoint(request: Request) -> JSONResponse:
     body = await body_of(request)
+    check_fields(body, "target-directory", "cancel-job", "formatType", *_ID)
     kind = SnapshotType.SUSPEND if field(body, bool, "cancel-job") else SnapshotType.SAVEPOINT
     return await _trigger(request, body, kind)
 
 
 async def stop_job(request: Request) -> JSONResponse:
     body = await body_of(request)
+    check_fields(body, "targetDirectory", "drain", "formatType", *_ID)
     return await _trigger(request, body, SnapshotType.TERMINATE if field(body, bool, "drain") else SnapshotType.SUSPEND)
 
 
 async def trigger_checkpoint(request: Request) -> JSONResponse:
-    return await _trigger(request, await body_of(request), SnapshotType.CHECKPOINT)
+    body = await body_of(request)
+    check_fields(body, "checkpointType", *_ID)
+    return await _trigger(request, body, SnapshotType.CHECKPOINT)
 
 
 async def _trigger(request: Request, body: dict[str, Any], kind: SnapshotType) -> JSONResponse:
     await job_of(request)
-    trigger_id = field(body, str, "triggerId", "trigger-id") or IdFactory().hex()
+    trigger_id = field(body, str, *_ID) or IdFactory().hex()
     directory = field(body, str, "target-directory", "targetDirectory")
     form = field(body, str, "formatType") or SavepointFormatType.NATIVE.name
     if form.upper() not in SavepointFormatType.__members__:

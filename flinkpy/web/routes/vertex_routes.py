@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from flinkpy.core.ids import JobVertexId, ResourceId
 from flinkpy.web.answers import flame_graph_answers, vertex_answers
 from flinkpy.web.failed_requests import bad_request, not_found
-from flinkpy.web.requests import inspectors_of, job_of, subtask_of, vertex_of
+from flinkpy.web.json_response import JSONResponse
+from flinkpy.web.requests import attempt_of, inspectors_of, job_of, subtask_of, vertex_of
 
 
 async def get_loads(request: Request) -> JSONResponse:
@@ -22,17 +22,13 @@ async def get_vertex(request: Request) -> JSONResponse:
 
 
 async def get_subtask(request: Request) -> JSONResponse:
-    job, subtask = await subtask_of(request)
+    job, _, subtask = await subtask_of(request)
     return JSONResponse(vertex_answers.attempt(subtask, job.at_ms))
 
 
 async def get_attempt(request: Request) -> JSONResponse:
-    job, subtask = await subtask_of(request)
-    number = request.path_params["attempt"]
-    for attempt in (subtask, *subtask.earlier):
-        if str(attempt.attempt) == number:
-            return JSONResponse(vertex_answers.attempt(attempt, job.at_ms))
-    raise not_found(f"subtask {subtask.index} has no attempt {number:.20}, or it is too long ago (jobmanager.execution.attempts-history-size)")
+    job, _, attempt = await attempt_of(request)
+    return JSONResponse(vertex_answers.attempt(attempt, job.at_ms))
 
 
 async def get_resource_requirements(request: Request) -> JSONResponse:

@@ -130,6 +130,9 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
 
     # -- snapshots ----------------------------------------------------------------------------------------------------------
 
+    def entries_held(self) -> int:
+        return sum(len(keys) for held in self._slices.values() for keys, _ in held.parts)
+
     def _frozen(self) -> FrozenSlices:
         """As state of the keys, so that it moves with their key groups."""
         fired = FiredUntil(self._windows.watermark, self._ahead, dict(self._again), self._windows.slicing.size)

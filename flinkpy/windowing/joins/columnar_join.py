@@ -92,6 +92,9 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     # -- snapshots: rows by key group, under a key of the group ---------------------------------------------------------------
 
+    def entries_held(self) -> int:
+        return sum(data.num_rows for sides in self._slices.values() for batches in sides for _, data in batches)
+
     def _frozen(self) -> Callable[[Turns], Saved]:
         """Batches are only added, and nobody changes one: so the lists and their lengths are the state of now."""
         held = [(start, side, batches, len(batches)) for start, sides in self._slices.items() for side, batches in enumerate(sides)]

@@ -30,10 +30,6 @@ class _Local(ColumnSlices, LocalSlices):
     def can_hold(self, records: Part) -> bool:
         return self.is_exact
 
-    @property
-    def held(self) -> int:
-        return sum(each.size for each in self._slices.values())
-
     def taken_out(self, start: int) -> list[Batch]:
         part = self._slices[start].grouped(self._aggregates, len(self.known_keys))
         stamps = np.full(part.size, max(start, MIN_TIMESTAMP + 1), np.int64)

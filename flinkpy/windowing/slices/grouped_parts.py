@@ -95,8 +95,7 @@ class SliceColumns:
     def ids(self) -> list[Any]:
         return [part.ids for part in self._parts]
 
-    @property
-    def size(self) -> int:
+    def __len__(self) -> int:
         """Groups, and records that wait."""
         return self._grouped + self._waiting
 

@@ -68,6 +68,9 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         finally:
             self.store.close()
 
+    def entries_held(self) -> int:
+        return self.store.held
+
     def _frozen(self) -> Callable[[Turns], dict[Any, tuple[int, Any]]]:
         now, ahead, saved = self._times.now, self._ahead, self.store.freeze()
         return lambda turns: {key: (max(now, ahead.get(share, now)), data) for key, share, data in saved(turns)}

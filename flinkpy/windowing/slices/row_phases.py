@@ -45,10 +45,6 @@ class LocalRowSlices(RowSlices, LocalSlices):
         position_in = FieldAggregate(self.kind, self.position).position_in
         return [field_of(record, position_in(record)) for record in records]
 
-    @property
-    def held(self) -> int:
-        return sum(map(len, self._slices.values()))
-
     def taken_out(self, start: int) -> list[Batch]:
         pairs = list(self._slices[start].items())
         self.forget([start], lambda window: False)

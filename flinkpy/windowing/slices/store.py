@@ -7,7 +7,7 @@ batch, or a part of it; ``contents`` are the accumulators of some keys in one wi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeAlias
 
 from flinkpy.core.clock import Turns
@@ -26,6 +26,7 @@ class SliceStore(ABC):
     """The accumulators of one subtask, by slice and key. A share of the keys is what has one point in time in a snapshot: a key, or a key group."""
 
     state_name: str
+    _slices: Mapping[int, Sized]  # the accumulators of each
 
     def output_schema(self, schema: Any) -> Any:
         """Of columns, the schema of the results for records of this schema; ProgramError for what cannot be aggregated."""
@@ -41,6 +42,11 @@ class SliceStore(ABC):
     @abstractmethod
     def freeze(self) -> Callable[[Turns], Iterable[Saved]]:
         """What gives, in another thread, what is held now."""
+
+    @property
+    def held(self) -> int:
+        """How many accumulators are held; over columns, records that are not put together yet count too."""
+        return sum(map(len, self._slices.values()))
 
     def after_batch(self) -> None:
         """Some of what a freeze has left to do."""
@@ -113,11 +119,6 @@ class LocalSlices(SliceStore):
     @abstractmethod
     def can_hold(self, records: Any) -> bool:
         """Whether the result is the same to the last bit, however these records are put together."""
-
-    @property
-    @abstractmethod
-    def held(self) -> int:
-        """About how many accumulators there are."""
 
     @abstractmethod
     def taken_out(self, start: int) -> list[Batch]:

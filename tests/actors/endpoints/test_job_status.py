@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from flinkpy.actors.job_master.graph_report import wall_ms
 from flinkpy.actors.job_master.job_report import JobStatusBook
 from flinkpy.core.clock import ManualClock
 from flinkpy.core.ids import ExecutionAttemptId, JobId
@@ -120,3 +124,14 @@ def test_the_engines_metrics_have_flinks_names_behind_task_and_operator(book: Jo
     assert told.engine == {"v0.1.numRecordsIn": 4, "v0.1.numRecordsOut": 3, "v0.1.busyTimeMsPerSecond": 250,
                            "v0.1.backPressuredTimeMsPerSecond": 0, "v0.1.idleTimeMsPerSecond": 750}
     assert told.accumulators == {ACCUMULATOR: [("v0.1.late", 2)]}
+
+
+@given(st.floats(0, 1e6), st.lists(st.floats(0, 1e4), min_size=2, max_size=5), st.floats(1e9, 1e10))
+def test_what_happened_before_a_time_that_was_told_is_not_told_to_be_later(began_s: float, after_s: list[float], wall_s: float) -> None:
+    happened, *_, ended, asked = sorted([0.0, *after_s])
+
+    def told_ms(at: float) -> int:  # as the machine's clock tells it at once
+        return math.floor((wall_s + at) * 1000)
+
+    found = wall_ms(told_ms(asked), began_s + asked, began_s + happened)
+    assert told_ms(happened) - 1 <= found <= told_ms(ended)

@@ -1,0 +1,75 @@
+"""How many entries of state operators hold: what they tell is what a reader counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flinkpy.core.elements import ColumnBatch, RowBatch, Watermark
+from flinkpy.graph.partitioning import KeySpec
+from flinkpy.metrics.definitions import ENTRIES
+from flinkpy.operators.columnar.running_aggregate import KeyedColumnAggregateOperator
+from flinkpy.operators.rows.keyed import KeyedAggregateOperator
+from flinkpy.windowing.joins.columnar_join import ColumnarJoinOperator
+from flinkpy.windowing.slices.column_slices import FieldSlices
+from flinkpy.windowing.slices.operator import SliceOperator
+from flinkpy.windowing.slices.row_slices import RowSlices
+from flinkpy.windowing.slicing import Slicing
+from tests.operators.joining import Subtasks
+from tests.windowing.joins import TUMBLING, columns, joined
+from tests.windowing.slice_harness import Alone
+
+FIRST = KeySpec(selector=lambda value: value[0])
+RECORDS = [((key, 1), stamp) for key in range(3) for stamp in (1, 2, 15)]  # three keys, each in two windows of ten
+
+
+def row_batch() -> RowBatch:
+    return RowBatch([value for value, _ in RECORDS], [stamp for _, stamp in RECORDS])
+
+
+def column_batch() -> ColumnBatch:
+    data = pa.RecordBatch.from_pydict({"k": [value[0] for value, _ in RECORDS], "v": [value[1] for value, _ in RECORDS]})
+    return ColumnBatch(data, np.array([stamp for _, stamp in RECORDS], dtype=np.int64))
+
+
+def entries(operator: Any) -> float:
+    return float(operator.measures(0)[ENTRIES])
+
+
+def test_windows_over_rows_tell_the_keys_of_each_window_that_is_open() -> None:
+    alone = Alone(SliceOperator(RowSlices(FIRST, "sum", 1), Slicing(10, 10, 0), event_time=True))
+    assert entries(alone.operator) == 0
+    alone.push(row_batch())
+    assert entries(alone.operator) == 6
+    alone.push(Watermark(9))
+    assert entries(alone.operator) == 3
+
+
+def test_windows_over_columns_tell_keys_and_what_waits() -> None:
+    alone = Alone(SliceOperator(FieldSlices(["k"], "sum", "v"), Slicing(10, 10, 0), event_time=True))
+    alone.push(column_batch())
+    assert 6 <= entries(alone.operator) <= len(RECORDS)
+    alone.snapshot()
+    alone.push(Watermark(9))
+    assert entries(alone.operator) == 3
+
+
+@pytest.mark.parametrize("make", [lambda: joined(TUMBLING), lambda: Subtasks(lambda: ColumnarJoinOperator(["k"], ["k"], TUMBLING), 1, columns)])
+def test_joins_of_windows_tell_the_records_of_both_sides(make: Any) -> None:
+    of = make()
+    of.push(0, RECORDS)
+    of.push(1, RECORDS[:2])
+    assert entries(of.operators[0]) == len(RECORDS) + 2
+    of.watermark(9)
+    assert entries(of.operators[0]) == 3
+
+
+def test_running_aggregates_tell_their_keys_in_both_forms() -> None:
+    rows = Alone(KeyedAggregateOperator("sum", 1, FIRST))
+    rows.push(row_batch())
+    in_columns = Alone(KeyedColumnAggregateOperator("sum", "v", ["k"]))
+    in_columns.push(column_batch())
+    assert entries(rows.operator) == entries(in_columns.operator) == 3
