@@ -14,7 +14,8 @@ from flinkpy.cluster.display.graph_layout import WIDTH, Layout, Node, Place, lay
 def graphs(draw: st.DrawFn) -> list[Node]:
     """Each node reads some of those before it, perhaps one of them twice."""
     count = draw(st.integers(0, 14))
-    return [Node(draw(st.integers(40, 160)), tuple(draw(st.lists(st.integers(0, number - 1), max_size=4))) if number else ()) for number in range(count)]
+    producers = [draw(st.lists(st.integers(0, number - 1), max_size=4)) if number else [] for number in range(count)]
+    return [Node(draw(st.integers(40, 160)), tuple(each)) for each in producers]
 
 
 def overlap(one: Place, other: Place) -> bool:
@@ -34,7 +35,8 @@ def test_no_two_cards_overlap_and_all_lie_in_the_drawing(nodes: list[Node]) -> N
 @given(graphs())
 def test_each_edge_goes_from_its_producers_side_to_its_consumers(nodes: list[Node]) -> None:
     drawn = layout(nodes)
-    assert [(edge.producer, edge.consumer) for edge in drawn.edges] == [(each, number) for number, node in enumerate(nodes) for each in node.producers]
+    wanted = [(each, number) for number, node in enumerate(nodes) for each in node.producers]
+    assert [(edge.producer, edge.consumer) for edge in drawn.edges] == wanted
     for edge in drawn.edges:
         start, end = drawn.places[edge.producer], drawn.places[edge.consumer]
         (x, y), (end_x, end_y) = edge.points[0], edge.points[-1]

@@ -1,7 +1,7 @@
 """A job's graph as HTML for a notebook: an SVG without scripts and ids, which brings its own ground and colours, so that it is readable in any cell.
 
-It says what the page says of a vertex: its operators, its state and parallelism, how busy and how back-pressured it is, its records. Texts cannot leave
-their cards, and a graph that is wider than the cell is drawn smaller, or can be scrolled.
+It says what the page says of a vertex: its operators, its state and parallelism, how busy and how back-pressured it is, its records. Texts cannot
+leave their cards, and a graph that is wider than the cell is drawn smaller, or can be scrolled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 from flinkpy.cluster.display.graph_layout import WIDTH, Edge, Node, layout
 
 OK_BELOW, HIGH_ABOVE = 0.1, 0.5  # shares of time in back-pressure, as Flink's levels
-LINES, LETTERS = 4, 26  # of a name
+LINES, LETTERS = 4, 27  # of a name
 SMALLEST = 0.65  # how far a wide graph is drawn smaller
 ABOVE, LINE, SMALL_LINE, BAR = 9, 18, 16, 12
 
@@ -28,8 +28,8 @@ STYLE = """
 .flinkpy-graph .drawn { display: block; height: auto; }
 .flinkpy-graph .card { overflow: hidden; }
 .flinkpy-graph pre { white-space: pre-wrap; color: light-dark(#b01c1c, #ff9090); background: none; margin: 8px 0 0; }
-.flinkpy-graph text { fill: light-dark(#1b1f24, #e6e9ee); font-size: 11.5px; }
-.flinkpy-graph .name { font-size: 12px; font-weight: 600; }
+.flinkpy-graph text { fill: light-dark(#1b1f24, #e6e9ee); font-size: 11px; }
+.flinkpy-graph .name { font-size: 11.5px; font-weight: 600; }
 .flinkpy-graph .quiet { fill: light-dark(#4d5560, #a2acb9); }
 .flinkpy-graph .waiting { fill: light-dark(#7a4fc0, #c4a5ff); } .flinkpy-graph .running { fill: light-dark(#0f6238, #5fd39a); }
 .flinkpy-graph .finished { fill: light-dark(#0b62c4, #6cb2ff); } .flinkpy-graph .failed { fill: light-dark(#b01c1c, #ff9090); }
@@ -40,7 +40,8 @@ STYLE = """
 .flinkpy-graph .high .side, .flinkpy-graph .held { fill: light-dark(#a31f18, #ff8b82); }
 .flinkpy-graph .bar { fill: light-dark(#dde1e7, #363d47); }
 .flinkpy-graph .edge { fill: none; stroke: light-dark(#4d5560, #a2acb9); stroke-width: 1.8; }
-.flinkpy-graph .edge.low { stroke: light-dark(#d97706, #f5a23d); } .flinkpy-graph .edge.high { stroke: light-dark(#a31f18, #ff8b82); stroke-width: 3; }
+.flinkpy-graph .edge.low { stroke: light-dark(#d97706, #f5a23d); }
+.flinkpy-graph .edge.high { stroke: light-dark(#a31f18, #ff8b82); stroke-width: 3; }
 .flinkpy-graph .label { font-size: 10px; text-anchor: middle; }
 """
 
@@ -59,8 +60,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, with the way in which the records come. ``state`` is a text and its kind
-    (waiting, running, finished, failed, quiet). Without a ``load`` it is planned, and does not run."""
+    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, with the way in which the records come. ``state`` is a text and its
+    kind (waiting, running, finished, failed, quiet). Without a ``load`` it is planned, and does not run."""
 
     operators: tuple[str, ...]
     state: tuple[str, str]
@@ -127,8 +128,9 @@ def _words(load: Load) -> str:
 def _bar(load: Load, y: int) -> str:
     room = WIDTH - 28
     busy, held = (min(1.0, max(0.0, share)) * room for share in (load.busy, load.held))
-    return (f'<rect class="bar" x="14" y="{y}" width="{room}" height="6" rx="3"/><rect class="busy" x="14" y="{y}" width="{min(busy, room - held):.0f}" '
-            f'height="6"/><rect class="held" x="{14 + min(busy, room - held):.0f}" y="{y}" width="{held:.0f}" height="6"/>')
+    busy = min(busy, room - held)
+    return (f'<rect class="bar" x="14" y="{y}" width="{room}" height="6" rx="3"/><rect class="busy" x="14" y="{y}" width="{busy:.0f}" height="6"/>'
+            f'<rect class="held" x="{14 + busy:.0f}" y="{y}" width="{held:.0f}" height="6"/>')
 
 
 def _edge(edge: Edge, label: str, cards: Sequence[Card]) -> str:
@@ -160,7 +162,7 @@ def shortened(name: str) -> str:
     """A name in the width of a card; East Asian characters take two places.
 
     >>> shortened("Window(TumblingEventTimeWindows(3600000))")
-    'Window(TumblingEventTimeW…'
+    'Window(TumblingEventTimeWi…'
     """
     wide = 0
     for number, character in enumerate(name):

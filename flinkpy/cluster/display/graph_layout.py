@@ -1,7 +1,7 @@
 """Places the vertices of a job in layers, along the flow of its data.
 
-A vertex stands one layer behind the last of its producers. An edge that passes over layers has a place of its own in each of them, so that it runs beside
-the cards and never under one. Each layer is ordered as its producers are, and stands at their height.
+A vertex stands one layer behind the last of its producers. An edge that passes over layers has a place of its own in each of them, so that it runs
+beside the cards and never under one. Each layer is ordered as its producers are, and stands at their height.
 """
 
 from __future__ import annotations

@@ -17,6 +17,6 @@ def plan_html(stream_graph: StreamGraph, title: str) -> str:
     def card(head: int) -> Card:
         node = stream_graph.nodes[head]
         inputs = tuple((numbers[edge.source], edge.partitioning.kind.value) for edge in node.in_edges)
-        return Card(operators_of(chains.name(head)), (f"× {node.parallelism}", "quiet"), inputs=inputs)
+        return Card(operators_of(chains.name(head)), (f"{node.parallelism} subtask{'s' if node.parallelism > 1 else ''}", "quiet"), inputs=inputs)
 
     return draw(escape(title), [card(head) for head in chains.heads])

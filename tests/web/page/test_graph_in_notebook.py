@@ -25,7 +25,8 @@ POOR = """() => {
   const light = colour => {
     canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(value => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    const linear = value => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(value => linear(value / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const found = [];
