@@ -164,10 +164,11 @@ class EndOfJob:
 
 def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics], inputs: tuple[InputInfo, ...]) -> VertexDetails:
     counted = [subtask.metrics for subtask in subtasks if subtask.metrics is not None]
+    busy, back_pressured, idle = map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks)))
     return VertexDetails(
         vertex.vertex_id, vertex.name, vertex.parallelism, vertex.states,
         sum(metrics.records_in for metrics in counted), sum(metrics.records_out for metrics in counted),
-        max((subtask.counted_ms for subtask in subtasks), default=0), *map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks))), inputs)
+        max((subtask.counted_ms for subtask in subtasks), default=0), busy, back_pressured, idle, inputs)
 
 
 def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, float]:

@@ -60,8 +60,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, with the way in which the records come. ``state`` is a text and its
-    kind (waiting, running, finished, failed, quiet). Without a ``load`` it is planned, and does not run."""
+    """What is shown of a vertex. ``inputs`` are the cards before it that it reads, and how the records come. ``state`` is a text and its kind
+    (waiting, running, finished, failed, quiet). Without a ``load`` it is planned, and does not run."""
 
     operators: tuple[str, ...]
     state: tuple[str, str]

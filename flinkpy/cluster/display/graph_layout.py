@@ -87,23 +87,24 @@ def layout(nodes: Sequence[Node]) -> Layout:
         card = _Item(1 + max((cards[each].layer for each in node.producers), default=-1), node.height, [])
         for producer in node.producers:
             passed = [cards[producer]]
-            for layer in range(cards[producer].layer + 1, card.layer):
-                passed.append(placed(_Item(layer, LANE, [passed[-1]])))
+            for between in range(cards[producer].layer + 1, card.layer):
+                passed.append(placed(_Item(between, LANE, [passed[-1]])))
             card.before.append(passed[-1])
             lanes.append((producer, number, passed[1:]))
         cards.append(placed(card))
-    for layer in layers:
-        _stack(layer)
-    above = MARGIN - min((item.y for layer in layers for item in layer), default=0.0)
-    for item in (item for layer in layers for item in layer):
+    for items in layers:
+        _stack(items)
+    found = [item for items in layers for item in items]
+    above = MARGIN - min((item.y for item in found), default=0.0)
+    for item in found:
         item.y += above
-    height = max((item.y + item.height for layer in layers for item in layer), default=0.0) + MARGIN
+    height = max((item.y + item.height for item in found), default=0.0) + MARGIN
     width = 2 * MARGIN + len(layers) * WIDTH + max(0, len(layers) - 1) * BETWEEN_LAYERS
     return Layout(width, height, tuple(Place(card.x, card.y, card.height) for card in cards), _edges(nodes, cards, lanes))
 
 
 def _stack(layer: list[_Item]) -> None:
-    """One below the other, without gaps, in the order of their producers; the middle of them all at the middle of what they want."""
+    """Puts them one below the other, in the order of their producers; on average, each stands where it would be behind its own."""
     if layer[0].before:
         layer.sort(key=_Item.wanted)
     y = 0.0

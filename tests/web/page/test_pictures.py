@@ -23,9 +23,8 @@ from tests.web.page.browser import Visit, visit
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 PICTURES = ROOT / "docs" / "pictures"
-SIZE = {"width": 1060, "height": 800}
+SIZE = {"width": 960, "height": 800}
 LARGEST = 100_000
-SECONDS = r"[1-9]\d(\.\d)? s"  # ten or more
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,6 @@ def take(found: Visit, picture: Path, height: int) -> None:
     found.page.screenshot(path=str(picture))
     assert found.faults == []
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert picture.stat().st_size < LARGEST
 
 
 @pytest.fixture
@@ -117,10 +115,11 @@ def test_a_running_job_is_seen_with_its_rates_and_its_checkpoints(browser: Any, 
         found.see_role("link", "Graph").click()
         found.page.locator(".card").first.click()
         found.see("Records per second")
-        found.page.wait_for_function(f"() => document.querySelector('.head').innerText.match(/ {SECONDS}/)")  # then the charts have some points
+        found.page.evaluate("() => { window.seen = new Set() }")  # then the charts have some points
+        found.page.wait_for_function("() => window.seen.add(document.querySelector('.head').innerText).size > 8")
         for card, figure in ((0, "out [1-9]"), (1, "in [1-9]"), (1, "busy [1-9]"), (1, "back-pressured [0-9]")):
             found.page.wait_for_function(f"() => document.querySelectorAll('.card')[{card}].innerText.match(/{figure}/)")
-        take(found, folder / "running.png", 800)
+        take(found, folder / "running.png", 750)
 
 
 def test_the_pictures_are_small_and_are_those_that_the_tutorial_shows() -> None:
