@@ -247,7 +247,8 @@ def stop_session(configuration: Mapping[str, Any]) -> bool:
     try:
         with _LOCK:
             session = _session(configuration, start=False)
-        session.dispatcher.shut_down_cluster().result(STOP_TIMEOUT_S)
+        dispatcher = session.find_leader().result(STOP_TIMEOUT_S)  # perhaps another one than when this program connected
+        dispatcher.shut_down_cluster().result(STOP_TIMEOUT_S)
         host.stop().result(STOP_TIMEOUT_S)
     except FlinkpyError:
         pass

@@ -79,7 +79,7 @@ def program(**options: str) -> StreamExecutionEnvironment:
     numbers = env.from_source(PacedSource([(number, number) for number in range(1000)], 10, 1), source_name="numbers")
     evens = numbers.filter(lambda number: number % 2 == 0).name("Evens <i>only</i>").key_by(lambda number: number % 5)
     evens.reduce(lambda a, b: a + b).map(str).name("As Text").filter(bool).name("Not Empty").sink_to(DiscardingSink()).name("Nowhere")
-    numbers.rebalance().map(lambda number: number + 1).name("One More").sink_to(DiscardingSink())
+    numbers.rebalance().map(lambda number: number + 1).name("One More Than Each Number That Was Read").sink_to(DiscardingSink())
     return env
 
 
@@ -123,10 +123,9 @@ def test_a_wide_graph_can_be_scrolled_to_its_end(cell: Any) -> None:
     for number in range(8):
         stream = stream.rebalance().map(lambda number: number).name(f"Step {number}")
     page = cell(html_of(env))
-    last = page.locator(".card").last
-    last.scroll_into_view_if_needed()
-    box = last.bounding_box()
-    assert 0 <= box["x"] <= box["x"] + box["width"] <= CELL["width"]
+    page.mouse.move(200, 60)
+    page.mouse.wheel(10_000, 0)
+    page.wait_for_function("() => [...document.querySelectorAll('.card .ground')].at(-1).getBoundingClientRect().right <= innerWidth")
     assert page.evaluate(POOR) == []
 
 
