@@ -20,7 +20,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
-from flinkpy.core.outward_address import outward_address
+from flinkpy.network.wire.outward_address import outward_address
 from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS

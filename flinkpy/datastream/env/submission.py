@@ -112,7 +112,7 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
 def own_host(program: RecordedProgram) -> str:
     """The address at which workers reach this program."""
     from flinkpy.cluster.launch import choose_target
-    from flinkpy.core.outward_address import outward_address
+    from flinkpy.network.wire.outward_address import outward_address
 
     return outward_address() if choose_target(program.values) is options.Target.RAY else "127.0.0.1"
 
