@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -107,4 +108,18 @@ def test_each_start_makes_its_own_token_and_tells_it() -> None:
     assert first.told == f"http://localhost:{first.port}/#token={first.token} (for scripts: header 'Authorization: Bearer {first.token}')"
     assert free.told == f"http://localhost:{free.port}"
     for server in servers:
+        server.stop()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_where_it_listens_everywhere_it_names_an_address_at_which_it_is_reached(address: str) -> None:
+    try:
+        server = RestServer(RestConfig(enabled=True, address=address, port=0), SYSTEM_CLOCK)
+    except ConfigurationError:
+        pytest.skip(f"nothing can listen at {address} here")
+    try:
+        host = urlsplit(server.url).hostname
+        assert host not in ("0.0.0.0", "::")
+        socket.create_connection((host, server.port), timeout=30).close()
+    finally:
         server.stop()
