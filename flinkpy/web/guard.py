@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from flinkpy.web.failed_requests import failed
 
 LARGEST_BODY = 1 << 20
+_LENGTH = re.compile(r"[0-9]{1,18}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -48,7 +50,7 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, f"pages of {origin!r:.80} may not ask here"
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > LARGEST_BODY:
+        if _LENGTH.fullmatch(length) is None or int(length) > LARGEST_BODY:
             return 413, f"a body has at most {LARGEST_BODY} bytes"
         if self._token is None or self._is_open(path):
             return None

@@ -18,6 +18,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.options.metrics import OTEL, PROMETHEUS_PORT, RAY, MetricsConfig
 from flinkpy.metrics.samples import Sample
+from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.inspector_calls import InspectorCalls
@@ -69,8 +70,9 @@ class MetricReporters:
     def _prometheus_server(self, fetcher: MetricFetcher) -> uvicorn.Server:
         app = Starlette(routes=PROMETHEUS_ROUTES, exception_handlers=HANDLERS)
         app.state.metrics, app.state.reporters = fetcher, self._config.reporters
-        return _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", limit_concurrency=MOST_CONNECTIONS,
-                                      timeout_graceful_shutdown=1, server_header=False))
+        return _Server(uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", http=Connection, ws="none", limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=1, server_header=False))
 
     async def _push(self, fetcher: MetricFetcher, export: Export, interval_s: float) -> None:
         """What goes wrong is logged, and tried again the next time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -14,6 +15,8 @@ from flinkpy.core.ids import JobId
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import bad_request, not_found
 from flinkpy.web.inspector_calls import InspectorCalls
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 def calls_of(request: Request) -> DispatcherCalls:
@@ -97,6 +100,6 @@ def number_of(request: Request, name: str, default: int) -> int:
     value = request.query_params.get(name)
     if value is None:
         return default
-    if not value.isdigit() or int(value) < 1:
+    if _NUMBER.fullmatch(value) is None or int(value) < 1:
         raise bad_request(f"{name} is a whole number from 1 on, this is {value!r:.80}")
     return int(value)

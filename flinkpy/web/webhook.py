@@ -8,6 +8,8 @@ import queue
 import threading
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
+from typing import Any
 
 from flinkpy.actors.job_events import EventKind, JobEvent
 from flinkpy.core.options.events import WebhookConfig
@@ -63,9 +65,9 @@ class Webhook:
         request = urllib.request.Request(self._config.url, json.dumps(event.as_json()).encode(), headers, method="POST")
         for attempt in range(1, TRIES + 1):
             try:
-                with urllib.request.urlopen(request, timeout=ANSWER_S):
+                with _STRAIGHT.open(request, timeout=ANSWER_S):
                     return
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 if attempt == TRIES:
                     LOG.warning("the webhook does not take an event (%s): %s", error, event.text)
                 else:
@@ -73,3 +75,13 @@ class Webhook:
 
     def __repr__(self) -> str:
         return f"<Webhook: {self._waiting.qsize()} events wait>"
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirection is an error: the token is for one host only, and a post would become a read."""
+
+    def redirect_request(self, *args: Any, **others: Any) -> None:
+        return None
+
+
+_STRAIGHT = urllib.request.build_opener(_NoRedirect)

@@ -21,7 +21,7 @@ from tests.web.rest import Rest, held_job
 from tests.web.told_routes import PAGE, told
 
 # Routes of our own, which Flink does not have
-OURS = frozenset({"/jobs/:jobid/loads"})
+OURS = frozenset({"/jobs/:jobid/loads", "/jobs/:jobid/vertices/:vertexid/attempts"})
 # Fields of our own, beside Flink's
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
     "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),

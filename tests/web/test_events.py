@@ -20,7 +20,7 @@ from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.common import JobClient, JobExecutionResult, JobListener
 from flinkpy.common.json_logs import JsonFormatter
 from flinkpy.connectors.discarding_sink import DiscardingSink
-from flinkpy.core.errors import ConfigurationError, JobExecutionError
+from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
 from flinkpy.core.ids import JobId
 from flinkpy.core.options.events import WebhookConfig
 from flinkpy.datastream import StreamExecutionEnvironment
@@ -75,6 +75,12 @@ def test_listeners_are_told_of_jobs_that_are_submitted_and_of_their_end() -> Non
     assert len(told.calls) == 5
 
 
+@pytest.mark.parametrize("given", [Told, "told", None])
+def test_what_is_no_listener_is_refused_at_once(given: Any) -> None:
+    with pytest.raises(ProgramError, match="takes an object of a class derived from JobListener, this is"):
+        StreamExecutionEnvironment.get_execution_environment().register_job_listener(given)
+
+
 def test_a_listener_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     env, told = embedded_environment(), Told()
     env.register_job_listener(Broken())
@@ -118,9 +124,9 @@ def test_on_request_the_log_is_lines_of_json(tmp_path: Path) -> None:
 
 
 class Receiver:
-    """Takes what is posted; refuses the first few."""
+    """Takes what is posted; refuses the first few, with these bytes as the answer."""
 
-    def __init__(self, refuses: int = 0) -> None:
+    def __init__(self, refuses: int = 0, answer: bytes | None = None) -> None:
         posts: queue.Queue[tuple[dict[str, Any], str | None]] = queue.Queue()
         left = [refuses]
 
@@ -130,6 +136,9 @@ class Receiver:
                 left[0] -= 1
                 if left[0] < 0:
                     posts.put((body, self.headers["Authorization"]))
+                elif answer is not None:
+                    self.wfile.write(answer)
+                    return
                 self.send_response(503 if left[0] >= 0 else 204)
                 self.end_headers()
 
@@ -181,6 +190,46 @@ def test_a_webhook_posts_again_what_was_not_taken_and_then_goes_on() -> None:
         assert receiver.posts.empty()
     finally:
         receiver.close()
+
+
+@pytest.mark.parametrize("answer", [b"no http\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 100_000, b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", b""])
+def test_a_webhook_whose_answers_make_no_sense_gets_the_next_event(answer: bytes) -> None:
+    receiver = Receiver(refuses=TRIES, answer=answer)
+    webhook = Webhook(WebhookConfig(receiver.url), pause=lambda seconds: None)
+    try:
+        for _ in range(TRIES + 1):
+            webhook.publish(event("RUNNING"))
+        webhook.publish(event("last"))
+        webhook.close()
+        states = [receiver.posts.get(timeout=30)[0]["state"]]
+        while states[-1] != "last":
+            states.append(receiver.posts.get(timeout=30)[0]["state"])
+    finally:
+        receiver.close()
+
+
+def test_a_redirection_does_not_take_the_token_elsewhere() -> None:
+    asked: queue.Queue[str] = queue.Queue()
+
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.put(self.headers["Authorization"])
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with http.server.HTTPServer(("localhost", 0), Elsewhere) as elsewhere:
+        thread = threading.Thread(target=elsewhere.serve_forever, daemon=True)
+        thread.start()
+        there = f"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{elsewhere.server_port}/\r\nContent-Length: 0\r\n\r\n".encode()
+        first = Receiver(refuses=TRIES, answer=there)
+        webhook = Webhook(WebhookConfig(first.url, "known"), pause=lambda seconds: None)
+        webhook.publish(event("RUNNING"))
+        webhook.close()
+        first.close()
+        elsewhere.shutdown()
+        thread.join()
+    assert asked.empty()
 
 
 def test_a_webhook_that_is_no_url_of_http_is_refused() -> None:

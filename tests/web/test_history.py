@@ -69,6 +69,10 @@ def test_an_archive_holds_what_the_routes_of_the_ended_job_answer(folder: Path) 
     assert f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/0" in answered
     assert answered[f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/subtasks/0/attempts/1"]["status"] == "FAILED"
     assert len(answered[f"/jobs/{job_id}/exceptions"]["exceptionHistory"]["entries"]) == 2
+    [subtask] = answered[f"/jobs/{job_id}/vertices/{vertex_of(answered, job_id)}/attempts"]["subtasks"]
+    assert [(each["attempt"], each["status"]) for each in subtask["attempts"]] == [(1, "FAILED"), (0, "FAILED")]
+    assert all("ZeroDivisionError" in each["failure"] for each in subtask["attempts"])
+    assert all(0 < each["timestamps"]["RUNNING"] <= each["timestamps"]["FAILED"] for each in subtask["attempts"])
 
 
 def vertex_of(answered: dict[str, Any], job_id: str) -> str:

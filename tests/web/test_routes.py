@@ -230,6 +230,8 @@ def test_a_job_is_cancelled_and_then_tells_its_end(rest: Rest, job: str) -> None
     ("/jobs/JOB/checkpoints/details/7", "GET", None, 404, "has no checkpoint 7"),
     ("/jobs/JOB/checkpoints/details/x", "GET", None, 400, "a checkpoint has a number"),
     ("/jobs/JOB/exceptions?maxExceptions=no", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
+    ("/jobs/JOB/exceptions?maxExceptions=%C2%B2", "GET", None, 400, "maxExceptions is a whole number from 1 on"),
+    ("/jobs/JOB/exceptions?maxExceptions=" + "9" * 5000, "GET", None, 400, "maxExceptions is a whole number from 1 on"),
 ])
 def test_what_cannot_be_answered_is_told_in_flinks_form(
     rest: Rest, job: str, path: str, method: str, body: Any, status: int, says: str,

@@ -74,6 +74,18 @@ def test_more_idle_connections_than_may_be_do_not_shut_out_others(rest: Rest) ->
             client.close()
 
 
+def test_the_port_of_prometheus_does_not_wait_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_connection, "PATIENCE_S", 0.05)
+    port = free_port()
+    try:
+        options = {"metrics.reporters": "prom", "metrics.reporter.prom.port": port}
+        with held_job(options), socket.create_connection(("localhost", port), PATIENCE_S) as client:
+            client.sendall(b"GET /me")
+            assert is_sent_away(client)
+    finally:
+        stop_embedded()
+
+
 def answers(rest: Rest) -> bool:
     try:
         return rest.ask("/jobs").status == 200

@@ -12,6 +12,7 @@ from flinkpy.common.configuration import Configuration
 from flinkpy.common.job_client import JobClient
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.job_listener import JobListener
+from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.prompts import shorten_errors
@@ -54,10 +55,12 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return JobClient(job)
 
     def register_job_listener(self, job_listener: JobListener) -> None:
-        """Has the listener told of each job that this environment submits from now on.
+        """Has the listener told of each job that this environment submits from now on. Raises ProgramError for what is no JobListener.
 
         >>> env.register_job_listener(JobListener())  # doctest: +SKIP
         """
+        if not isinstance(job_listener, JobListener):
+            raise ProgramError(f"register_job_listener() takes an object of a class derived from JobListener, this is {job_listener!r:.80}")
         self.program.listeners.registered.append(job_listener)
 
     def get_job_listeners(self) -> list[JobListener]:

@@ -66,8 +66,8 @@ class SourceJobs(EmbeddedJobs, SourceSteps):
         self._await_first(kept)
         kept.fail_next()
         self._lay_the_rest()
+        check(kept.wait_until(lambda: kept.has_failed, self.patience_s), "the job was to fail, and did not")
         self.await_all(job, source, kept, "a job that failed at a new record")
-        check(kept.has_failed, "the job was to fail, and did not")
 
     def _await_first(self, kept: KeptSink) -> None:
         kept.wait_until(lambda: len(self._laid_of(kept)) >= self.laid, self.patience_s)

@@ -68,6 +68,22 @@ def subtask_times(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]
     }
 
 
+def attempts(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
+    """Of each subtask the current attempt and the latest of those before it, the newest first: when each entered its states, and why it failed."""
+    return {
+        "id": vertex.vertex_id, "name": vertex.name, "now": job.at_ms,
+        "subtasks": [{"subtask": each.index, "attempts": [_attempt_times(attempt) for attempt in (each, *each.earlier)]} for each in vertex.subtasks],
+    }
+
+
+def _attempt_times(attempt: SubtaskInfo) -> dict[str, Any]:
+    return {
+        "attempt": attempt.attempt, "status": attempt.state.name, "endpoint": endpoint_of(attempt.location),
+        "taskmanager-id": task_manager_of(attempt.location), "timestamps": times(ExecutionState, attempt.entered_ms),
+        "failure": attempt.failure or None,
+    }
+
+
 def task_managers(job: ExecutionGraphInfo, vertex: VertexInfo) -> dict[str, Any]:
     """The subtasks of each TaskExecutor together."""
     found: dict[tuple[str, str], list[SubtaskInfo]] = {}

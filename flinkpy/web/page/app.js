@@ -2,6 +2,7 @@
 
 import { html, render, useEffect } from "./vendor/preact-htm.js";
 import { takeToken } from "./lib/api.js";
+import { isHistory } from "./lib/history_server.js";
 import { refreshMs, useLive } from "./lib/live.js";
 import { useRoute } from "./lib/route.js";
 import { showTheme } from "./lib/theme.js";
@@ -22,7 +23,10 @@ function view([place, id, ...rest]) {
 function App() {
   const route = useRoute(), config = useLive("config", { once: true });
   const [place = "jobs", id] = route;
-  useEffect(() => refreshMs.set(config.data?.["refresh-interval"] ?? refreshMs.get()), [config.data]);
+  useEffect(() => {
+    refreshMs.set(config.data?.["refresh-interval"] ?? refreshMs.get());
+    isHistory.set(config.data?.features?.["web-history"] ?? false);
+  }, [config.data]);
   useEffect(() => {  // another view: its beginning, and the keyboard there
     document.title = `${id ? `${id.slice(0, 8)} – ` : ""}flinkpy`;
     scrollTo(0, 0);

@@ -49,6 +49,10 @@ async def get_subtask_times(request: Request) -> JSONResponse:
     return JSONResponse(vertex_answers.subtask_times(*await vertex_of(request)))
 
 
+async def get_attempts(request: Request) -> JSONResponse:
+    return JSONResponse(vertex_answers.attempts(*await vertex_of(request)))
+
+
 async def get_vertex_task_managers(request: Request) -> JSONResponse:
     return JSONResponse(vertex_answers.task_managers(*await vertex_of(request)))
 
@@ -84,6 +88,7 @@ ROUTES = [
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}", get_subtask),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/attempts/{attempt}", get_attempt),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasktimes", get_subtask_times),
+    Route("/jobs/{jobid}/vertices/{vertexid}/attempts", get_attempts),  # Flink has it not: it tells of one attempt at a time
     Route("/jobs/{jobid}/vertices/{vertexid}/taskmanagers", get_vertex_task_managers),
     Route("/jobs/{jobid}/vertices/{vertexid}/backpressure", get_back_pressure),
     Route("/jobs/{jobid}/vertices/{vertexid}/flamegraph", get_flame_graph),

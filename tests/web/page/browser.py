@@ -53,13 +53,16 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def visit(browser: Any, base: str, *, token: str | None = "right", size: dict[str, int] = DESK, colours: str = "light") -> Iterator[Visit]:
-    context = browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce")
+def visit(
+    browser: Any, base: str, *, where: str = "", token: str | None = "right", size: dict[str, int] = DESK, colours: str = "light", **more: Any,
+) -> Iterator[Visit]:
+    """At first it looks at ``where``. ``more`` are options of the browser's context."""
+    context = browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce", **more)
     context.set_default_timeout(PATIENCE_S * 1000)
     page = context.new_page()
     visit = Visit(page, base)
     page.on("console", lambda message: visit.faults.append(f"{message.text} ({message.location})") if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: visit.faults.append(f"{error}"))
-    page.goto(f"{base}/" if token is None else f"{base}/#token={token}")
+    page.goto(f"{base}/" if token is None else f"{base}/#token={token}{where}")
     yield visit
     context.close()

@@ -20,7 +20,8 @@ VIEWS = [
     ("/taskmanagers/worker-1", "300 MB"), ("/taskmanagers/worker-1/logs", "worker.log"), ("/taskmanagers/worker-1/logs/worker.log", "the last line"),
     ("/taskmanagers/worker-1/threads", "MainThread"), ("/jobmanager", "rest.port"), ("/jobmanager/environment", "Python 3.11"),
 ]
-GENEROUS_MS = 20_000  # on two busy cores 500 jobs took 295 ms and 200 vertices 725 ms: a slow machine has room
+# From an empty tab, with ten processes on two cores: 0.8 s for 500 jobs, 0.9 s for 200 vertices (0.2 and 0.4 s of processor time)
+GENEROUS_MS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,27 @@ def test_rows_are_sorted_by_the_headings_and_found_by_search(browser: Any) -> No
         found.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
 
 
+BOTTLENECKS = """async vertices => {
+  const { bottlenecks } = await import("/page/lib/pressure.js");
+  const all = Object.entries(vertices).map(([id, [producers, busy, held]]) =>
+    ({ id, inputs: producers.map(id => ({ id })), busy, held, status: "RUNNING" }));
+  return [...bottlenecks(all, all)];
+}"""
+
+
+@pytest.mark.parametrize(("vertices", "slow"), [
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 1.0, 0.0]}, ["b"]),
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.3, 0.0], "c": [["a"], 0.2, 0.0]}, ["b"]),  # in one thread with others nobody is always busy
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.9, 0.0], "c": [["a"], 0.6, 0.0]}, ["b", "c"]),
+    ({"a": [[], 0.1, 0.9], "b": [["a"], 0.1, 0.9], "c": [["b"], 0.8, 0.0]}, ["c"]),  # who is held up is not to blame
+    ({"a": [[], 0.9, 0.0], "b": [["a"], 0.9, 0.0]}, []),
+    ({"a": [[], 0.8, 0.2], "b": [["a"], 0.3, 0.0]}, []),
+], ids=["busy", "busiest", "both", "behind", "flowing", "hardly"])
+def test_the_bottleneck_is_who_holds_up_the_one_before(browser: Any, cluster: str, vertices: dict[str, Any], slow: list[str]) -> None:
+    with visit(browser, cluster) as found:
+        assert found.page.evaluate(BOTTLENECKS, vertices) == slow
+
+
 def test_a_chosen_theme_is_kept(browser: Any, cluster: str) -> None:
     with visit(browser, cluster) as found:
         found.see_role("button", "Colours: auto").click()
@@ -94,36 +116,48 @@ def test_a_page_that_is_paused_does_not_ask(browser: Any) -> None:
         eventually(lambda: answers.asked.total() > before)
 
 
-SHOWN_MS = """async ([where, selector, count]) => {
-  const begin = performance.now();
-  location.hash = where;
+# Milliseconds from the moment at which the tab was told the address: page, scripts, answers, layout, and a frame with all of it
+SHOWN_MS = """async ([selector, count]) => {
   while (document.querySelectorAll(selector).length < count) await new Promise(requestAnimationFrame);
   await new Promise(requestAnimationFrame);
-  return performance.now() - begin;
+  return performance.now();
 }"""
 
 
 def test_many_jobs_and_large_graphs_are_shown_soon(browser: Any) -> None:
-    with serving(MadeUp(jobs=500, vertices=200)) as address, visit(browser, address) as found:
-        found.go("/jobmanager")
-        found.see("rest.port")
-        jobs_ms = found.page.evaluate(SHOWN_MS, ["/jobs", "tbody tr", 500])
-        graph_ms = found.page.evaluate(SHOWN_MS, [JOB, ".card", 200])
-        print(f"500 jobs: {jobs_ms:.0f} ms, a graph of 200 vertices: {graph_ms:.0f} ms")
-        assert max(jobs_ms, graph_ms) < GENEROUS_MS
-        assert faults_of(found) == []
+    with serving(MadeUp(jobs=500, vertices=200)) as address:
+        for what, where, selector, count in (("500 jobs", "/jobs", "tbody tr", 500), ("a graph of 200 vertices", JOB, ".card", 200)):
+            with visit(browser, address, where=where) as found:
+                shown_ms = found.page.evaluate(SHOWN_MS, [selector, count])
+                print(f"{what}: {shown_ms:.0f} ms")
+                assert shown_ms < GENEROUS_MS
+                assert found.page.locator(selector).count() == count
+                assert where == "/jobs" or found.page.locator(".edge").count() == 390
+                assert faults_of(found) == []
+
+
+# Counts how often a figure of the open vertex has changed on the screen: an answer that is not shown is no update
+COUNT_UPDATES = """() => {
+  const figure = () => [...document.querySelectorAll("dt")].find(dt => dt.textContent === "Records in")?.nextSibling.textContent;
+  let last = figure();
+  window.updates = 0;
+  new MutationObserver(() => {
+    const now = figure();
+    if (now !== last) window.updates++;
+    last = now;
+  }).observe(document.querySelector("main"), { subtree: true, childList: true, characterData: true });
+}"""
 
 
 @pytest.mark.slow
 def test_memory_stays_as_it_is_while_the_page_is_open(browser: Any) -> None:
-    answers = MadeUp(vertices=20, refresh_ms=1)
-    path = "/jobs/" + "a" * 32
-    with serving(answers) as address, visit(browser, address) as found:
-        found.go(f"{JOB}/graph/v0")
+    with serving(MadeUp(vertices=20, refresh_ms=1)) as address, visit(browser, address, where=f"{JOB}/graph/v0") as found:
+        found.see("Records in")
+        found.page.evaluate(COUNT_UPDATES)
         session = found.page.context.new_cdp_session(found.page)
 
         def used_after(updates: int) -> tuple[int, int, int]:
-            eventually(lambda: found.page.evaluate("1") and answers.asked[path] >= updates)
+            found.page.wait_for_function("updates => window.updates >= updates", arg=updates)
             session.send("HeapProfiler.collectGarbage")
             counters = session.send("Memory.getDOMCounters")
             return int(session.send("Runtime.getHeapUsage")["usedSize"]), counters["nodes"], counters["jsEventListeners"]

@@ -33,7 +33,9 @@ export function duration(ms) {
 // 2026-11-23 22:01:05, in the reader's time zone
 export const time = ms => known(ms) && ms > 0 ? new Date(ms).toLocaleString("sv-SE") : DASH;
 
-export const clock = ms => known(ms) && ms > 0 ? new Date(ms).toLocaleTimeString("sv-SE") : DASH;
+const PRECISE = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 };
+
+export const clock = (ms, isPrecise = false) => known(ms) && ms > 0 ? new Date(ms).toLocaleTimeString("sv-SE", isPrecise ? PRECISE : undefined) : DASH;
 
 // The operators of a vertex: "Source: a -> Map -> Sink: b" has three
 export const operators = name => name.split(" -> ");

@@ -11,7 +11,7 @@ const cardHeight = name => 74 + 18 * Math.min(LINES, operators(name).length);
 // nodes: those of Flink's plan. Returns {width, height, cards: [{id, x, y, height}], edges: [{from, to, path, x, y, label}]}
 export function layout(nodes, isUpright) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: isUpright ? "TB" : "LR", nodesep: 24, ranksep: isUpright ? 52 : 76, marginx: 16, marginy: 16 });
+  graph.setGraph({ rankdir: isUpright ? "TB" : "LR", nodesep: 24, ranksep: isUpright ? 52 : 100, marginx: 16, marginy: 16 });
   graph.setDefaultEdgeLabel(() => ({}));
   const known = new Set(nodes.map(node => node.id));
   for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: cardHeight(node.description) });

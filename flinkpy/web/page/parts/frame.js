@@ -2,21 +2,23 @@
 
 import { html, useState } from "../vendor/preact-htm.js";
 import { keepToken, trouble } from "../lib/api.js";
+import { isHistory } from "../lib/history_server.js";
 import { paused } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { nextTheme, theme } from "../lib/theme.js";
 
 const PLACES = [["jobs", "Jobs"], ["taskmanagers", "TaskExecutors"], ["jobmanager", "JobManager"]];
+const ENDED = [["jobs", "Jobs"]];  // of a history server
 const THEMES = { auto: "◐", light: "☀", dark: "☾" };
 
 export function Frame({ place, version, children }) {
-  const isPaused = useStore(paused), colours = useStore(theme), says = useStore(trouble);
+  const isPaused = useStore(paused), colours = useStore(theme), says = useStore(trouble), ofHistory = useStore(isHistory);
   return html`
     <a class="skip" href="#main" onClick=${event => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="top">
-      <a class="brand" href=${link("jobs")}><img src="page/icon.svg" alt="" width="22" height="22" /><b>flinkpy</b> <small>${version}</small></a>
-      <nav aria-label="Places">${PLACES.map(([word, title]) => html`
+      <a class="brand" href=${link("jobs")}><img src="page/icon.svg" alt="" width="22" height="22" /><b>flinkpy</b> <small>${version}${ofHistory ? " · history" : ""}</small></a>
+      <nav aria-label="Places">${(ofHistory ? ENDED : PLACES).map(([word, title]) => html`
         <a key=${word} href=${link(word)} aria-current=${word === place ? "page" : null}>${title}</a>`)}</nav>
       <span class="tools">
         <button aria-pressed=${isPaused} onClick=${() => paused.set(!isPaused)} title="Stop and go on asking for news">

@@ -2,7 +2,7 @@
 
 import { html, useMemo, useState } from "../vendor/preact-htm.js";
 
-// columns: [{title, cell(row), sort(row)?, number?}]; `keyOf` names a row; `empty` is said where there are none
+// columns: [{title, cell(row), sort(row)?, number?, short?}], `short` for what stays on one line; `keyOf` names a row; `empty` is said where there are none
 export function Table({ caption, columns, rows, keyOf, empty = "Nothing here yet." }) {
   const [order, setOrder] = useState(null);  // [column, is descending]
   const sorted = useMemo(() => {
@@ -21,7 +21,7 @@ export function Table({ caption, columns, rows, keyOf, empty = "Nothing here yet
           : column.title}</th>`;
     })}</tr></thead>
     <tbody role="rowgroup">${sorted.map(row => html`<tr role="row" key=${keyOf(row)}>${columns.map(column => html`
-      <td role="cell" class=${column.number ? "number" : ""} data-title=${column.title}>${column.cell(row)}</td>`)}</tr>`)}</tbody>
+      <td role="cell" class=${column.number ? "number" : column.short ? "short" : ""} data-title=${column.title}>${column.cell(row)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

@@ -19,7 +19,7 @@ export function Checkpoints({ job, words: [number] }) {
       <section><h2>Latest</h2><${Latest} of=${of.latest} /></section>
       ${config.data && html`<section><h2>How they are taken</h2><${Config} of=${config.data} /></section>`}
     </div>
-    ${of.summary?.end_to_end_duration && html`<section><h2>In sum</h2><${Summary} of=${of.summary} /></section>`}
+    ${of.counts.completed > 0 && of.summary?.end_to_end_duration && html`<section><h2>In sum</h2><${Summary} of=${of.summary} /></section>`}
     <section><h2>History</h2><${Table} caption="Checkpoints, the newest first" columns=${columns(job.jid)} rows=${of.history} keyOf=${each => each.id}
       empty=${of.counts.total ? "The single checkpoints are not kept here." : "No checkpoint yet."} /></section>`} />`;
 }
@@ -58,7 +58,7 @@ const columns = jid => [
   { title: "State", cell: each => html`<${State} of=${each.status} />`, sort: each => each.status },
   { title: "Kind", cell: each => each.is_savepoint ? "savepoint" : "checkpoint", sort: each => String(each.is_savepoint) },
   { title: "Acknowledged", cell: each => `${count(each.num_acknowledged_subtasks)} of ${count(each.num_subtasks)}`, number: true },
-  { title: "Triggered", cell: each => time(each.trigger_timestamp), sort: each => each.trigger_timestamp },
+  { title: "Triggered", short: true, cell: each => time(each.trigger_timestamp), sort: each => each.trigger_timestamp },
   { title: "Duration", cell: each => duration(each.end_to_end_duration), sort: each => each.end_to_end_duration, number: true },
   { title: "Written", cell: each => bytes(each.checkpointed_size), sort: each => each.checkpointed_size, number: true },
   { title: "State size", cell: each => bytes(each.state_size), sort: each => each.state_size, number: true },

@@ -22,7 +22,7 @@ export function FlameGraph({ path, parallelism }) {
     </div>
     <${Answer} from=${answer} missing="Flame graphs are not drawn here." show=${({ data, endTimestamp }) => data && data.value > 0
       ? html`<${Flames} root=${data} /><p class="quiet">${count(data.value)} samples until ${time(endTimestamp)}.</p>`
-      : html`<p class="empty">No samples yet: they are taken while somebody looks. A moment …</p>`} />`;
+      : html`<p class="empty">No samples yet: they are taken while somebody looks, whenever its functions run. A moment …</p>`} />`;
 }
 
 function Flames({ root }) {

@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { operators, rate } from "../lib/format.js";
 import { LINES, WIDTH, layout } from "../lib/layout.js";
-import { bottlenecks, high, level, ok } from "../lib/pressure.js";
+import { bottlenecks, level, ok } from "../lib/pressure.js";
 import { link } from "../lib/route.js";
 import { Load } from "../parts/load.js";
 import { State } from "../parts/state.js";
@@ -41,7 +41,7 @@ function Graph({ job, vertices, chosen }) {
     <div class="canvas" ref=${place} tabindex="-1">
       <div class="sized" style=${{ width: `${placed.width * scale}px`, height: `${placed.height * scale}px` }}>
         <div class="scaled" style=${{ transform: `scale(${scale})`, width: `${placed.width}px`, height: `${placed.height}px` }}>
-          <${Edges} of=${placed} byId=${byId} />
+          <${Edges} of=${placed} byId=${byId} slow=${slow} isUpright=${isUpright} />
           ${placed.cards.map(card => byId.has(card.id) && html`
             <${Card} key=${card.id} at=${card} job=${job} vertex=${byId.get(card.id)} isChosen=${card.id === chosen} isSlow=${slow.has(card.id)} />`)}
         </div>
@@ -53,16 +53,16 @@ function Graph({ job, vertices, chosen }) {
   </section>`;
 }
 
-// An edge is coloured where its producer is held up, and its consumer is busy or held up itself
-const flow = (from, to) => to && (to.busy > high || to.held > ok) ? level(from?.held) : "ok";
+// An edge is coloured where its producer is held up, and its consumer is slow or held up itself
+const flow = (from, to, slow) => to && (slow.has(to.id) || to.held > ok) ? level(from?.held) : "ok";
 
-function Edges({ of, byId }) {
+function Edges({ of, byId, slow, isUpright }) {
   return html`<svg class="edges" width=${of.width} height=${of.height} aria-hidden="true">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="10" markerHeight="10" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
       <path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
-    ${of.edges.map(edge => html`<g key=${edge.key} class="edge ${flow(byId.get(edge.from), byId.get(edge.to))}">
+    ${of.edges.map(edge => html`<g key=${edge.key} class="edge ${flow(byId.get(edge.from), byId.get(edge.to), slow)}">
       <path d=${edge.path} marker-end="url(#arrow)" />
-      <text x=${edge.x} y=${edge.y - 6}>${edge.label}</text></g>`)}
+      <text class=${isUpright ? "aside" : ""} x=${isUpright ? edge.x + 7 : edge.x} y=${isUpright ? edge.y + 4 : edge.y - 6}>${edge.label}</text></g>`)}
   </svg>`;
 }
 

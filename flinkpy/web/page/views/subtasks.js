@@ -16,7 +16,7 @@ const COLUMNS = [
   { title: "Attempt", cell: each => each.attempt + 1, sort: each => each.attempt, number: true },
   metric("Records in", "read-records"), metric("Records out", "write-records"),
   metric("Busy", "accumulated-busy-time", duration), metric("Back-pressured", "accumulated-backpressured-time", duration),
-  { title: "Started", cell: each => time(each["start-time"]), sort: each => each["start-time"] },
+  { title: "Started", short: true, cell: each => time(each["start-time"]), sort: each => each["start-time"] },
   { title: "Duration", cell: each => duration(each.duration), sort: each => each.duration, number: true },
   { title: "TaskExecutor", sort: each => each.endpoint, cell: each => each["taskmanager-id"]?.startsWith("(") ? "–"
     : html`<a href=${link("taskmanagers", each["taskmanager-id"])} title=${each["taskmanager-id"]}>${each.endpoint}</a>` },

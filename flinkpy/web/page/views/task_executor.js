@@ -1,7 +1,7 @@
 // One TaskExecutor: its memory, metrics, logs and threads.
 
 import { html } from "../vendor/preact-htm.js";
-import { bytes, count, time } from "../lib/format.js";
+import { bytes, count, duration, time } from "../lib/format.js";
 import { useLive } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { Answer } from "../parts/answer.js";
@@ -28,10 +28,12 @@ const Overview = ({ path }) => html`<${Answer} from=${useLive(path)} missing="Th
   <${Facts} of=${[
     ["Address", html`<code>${of.path}</code>`], ["Last heartbeat", time(of.timeSinceLastHeartbeat)],
     ["Slots", `${count(of.slotsNumber)}, of them free ${count(of.freeSlots)}`], ["Cores", count(of.hardware?.cpuCores)],
-    ["Memory of the machine", `${bytes(of.hardware?.physicalMemory)}, of it free ${bytes(of.hardware?.freeMemory)}`],
+    ["Memory of the machine", `${bytes(of.hardware?.physicalMemory)}${of.hardware?.freeMemory > 0 ? `, of it free ${bytes(of.hardware.freeMemory)}` : ""}`],
   ]} />
   ${of.metrics && html`<h2>Process</h2><${Facts} of=${figures(of.metrics)} />`}`} />`;
 
-// What Flink tells of a Java process has no meaning here; what is told is shown under its own name
-const figures = metrics => Object.entries(metrics).filter(([, value]) => typeof value === "number" && value > 0)
+// What Flink tells of a Java process says less here than what Python's process tells; without that it is shown under its own names
+const figures = metrics => metrics.python
+  ? [["Memory in use", bytes(metrics.python.rss)], ["Threads", count(metrics.python.threads)], ["CPU time", duration(metrics.python.cpuSeconds * 1000)]]
+  : Object.entries(metrics).filter(([, value]) => typeof value === "number" && value > 0)
   .map(([name, value]) => [name, /memory|bytes|rss|heap/i.test(name) ? bytes(value) : count(value)]);

@@ -10,7 +10,7 @@ import { Table } from "../parts/table.js";
 const COLUMNS = [
   { title: "TaskExecutor", cell: each => html`<a href=${link("taskmanagers", each.id)}>${each.id}</a>`, sort: each => each.id },
   { title: "Address", cell: each => html`<code>${each.path}</code>`, sort: each => each.path },
-  { title: "Last heartbeat", cell: each => time(each.timeSinceLastHeartbeat), sort: each => each.timeSinceLastHeartbeat },
+  { title: "Last heartbeat", short: true, cell: each => time(each.timeSinceLastHeartbeat), sort: each => each.timeSinceLastHeartbeat },
   { title: "Slots", cell: each => count(each.slotsNumber), sort: each => each.slotsNumber, number: true },
   { title: "Free slots", cell: each => count(each.freeSlots), sort: each => each.freeSlots, number: true },
   { title: "Cores", cell: each => count(each.hardware?.cpuCores), sort: each => each.hardware?.cpuCores, number: true },

@@ -1,12 +1,14 @@
-// When each vertex was in which state, and on request each of its subtasks; and when the job failed.
+// When each vertex was in which state, and on request each of its subtasks with its earlier attempts; and when the job failed.
 
 import { html, useState } from "../vendor/preact-htm.js";
 import { clock, duration, shortName, time } from "../lib/format.js";
 import { useLive } from "../lib/live.js";
+import { Answer } from "../parts/answer.js";
 
 const ORDER = ["CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "RUNNING", "FINISHED", "CANCELING", "CANCELED", "FAILED"];
 const TERMINAL = new Set(["FINISHED", "CANCELED", "FAILED"]);
 const TICKS = 5;
+const SHORT_MS = 10000;  // then the axis has milliseconds, too
 
 export function Timeline({ job }) {
   const [open, setOpen] = useState(null);
@@ -14,7 +16,7 @@ export function Timeline({ job }) {
   const from = job["start-time"], to = job["end-time"] > 0 ? job["end-time"] : job.now, span = Math.max(to - from, 1);
   const at = ms => `${Math.max(0, Math.min(100, 100 * (ms - from) / span))}%`;
   return html`<section class="timeline" aria-label="Timeline">
-    <div class="axis" aria-hidden="true">${Array.from({ length: TICKS }, (_, tick) => html`<span style=${{ left: `${100 * tick / (TICKS - 1)}%` }}>${clock(from + span * tick / (TICKS - 1))}</span>`)}</div>
+    <div class="axis" aria-hidden="true">${Array.from({ length: TICKS }, (_, tick) => html`<span style=${{ left: `${100 * tick / (TICKS - 1)}%` }}>${clock(from + span * tick / (TICKS - 1), span < SHORT_MS)}</span>`)}</div>
     <div class="lane"><span class="name">Failures</span><span class="track">${failures.map(each => html`
       <i key=${each.timestamp} class="mark" style=${{ left: at(each.timestamp) }} title="${time(each.timestamp)} ${each.exceptionName}"></i>`)}
       <span class="unseen">${failures.length ? failures.map(each => `${time(each.timestamp)} ${each.exceptionName}`).join(", ") : "none"}</span></span></div>
@@ -27,12 +29,15 @@ export function Timeline({ job }) {
   </section>`;
 }
 
-function Subtasks({ job, vertex, to, at }) {
-  const times = useLive(`jobs/${job.jid}/vertices/${vertex.id}/subtasktimes`);
-  return (times.data?.subtasks ?? []).map(each => html`<div class="lane inner" key=${each.subtask}>
-    <span class="name">subtask ${each.subtask}</span>
-    <span class="track">${phases(each.timestamps, to).map(phase => html`<${Bar} key=${phase.state} ...${phase} at=${at} />`)}</span></div>`);
-}
+const Subtasks = ({ job, vertex, to, at }) => html`<${Answer} from=${useLive(`jobs/${job.jid}/vertices/${vertex.id}/attempts`)}
+  missing="The attempts of this vertex are not told here." show=${({ subtasks }) => subtasks.map(({ subtask, attempts }) => html`
+    <div class="lane inner" key=${subtask}>
+      <span class="name">subtask ${subtask}${attempts[0].attempt > 0 ? html` <small>attempt ${attempts[0].attempt + 1}</small>` : ""}</span>
+      <span class="track">${[...attempts].reverse().map(each => html`<${Attempt} key=${each.attempt} of=${each} to=${to} at=${at} />`)}</span>
+    </div>`)} />`;
+
+const Attempt = ({ of, to, at }) => phases(of.timestamps, to).map(phase => html`
+  <${Bar} key=${phase.state} ...${phase} at=${at} of="attempt ${of.attempt + 1} " because=${phase.state === "FAILED" ? of.failure : null} />`);
 
 // The states that were entered, each until the next one. A terminal state is a moment.
 function phases(timestamps, to) {
@@ -40,8 +45,8 @@ function phases(timestamps, to) {
   return entered.map(([state, begin], index) => ({ state, begin, end: entered[index + 1]?.[1] ?? (TERMINAL.has(state) ? begin : to) }));
 }
 
-function Bar({ state, begin, end, at }) {
+function Bar({ state, begin, end, at, of = "", because }) {
   if (begin <= 0) return null;
-  const says = `${state} ${clock(begin)} for ${duration(end - begin)}`;
+  const says = `${of}${state} ${clock(begin)}${TERMINAL.has(state) ? "" : ` for ${duration(end - begin)}`}${because ? `: ${because}` : ""}`;
   return html`<i class="phase ${state.toLowerCase()}" style=${{ left: at(begin), width: `calc(${at(end)} - ${at(begin)})` }} title=${says}><span class="unseen">${says}</span></i>`;
 }

@@ -8,6 +8,7 @@ import { StateCounts } from "../parts/state.js";
 
 const RECORDS = [{ label: "in", colour: "--in", format: rate }, { label: "out", colour: "--out", format: rate }];
 const TIME = [{ label: "busy", colour: "--busy", format: value => percent(value / 100) }, { label: "back-pressured", colour: "--held", format: value => percent(value / 100) }];
+const ENDED = new Set(["FINISHED", "FAILED", "CANCELED"]);
 const percentTick = value => `${value} %`;
 
 export function VertexOverview({ vertex, points }) {
@@ -24,8 +25,10 @@ export function VertexOverview({ vertex, points }) {
       ...(metrics["write-bytes-complete"] || metrics["write-bytes"] ? [["Bytes out", bytes(metrics["write-bytes"])]] : []),
       ["Parallelism", `${vertex.parallelism} of at most ${count(vertex.maxParallelism)}`],
     ]} />
-    <div class="charts">
-      <${Chart} title="Records per second" series=${RECORDS} data=${records} format=${rate} />
-      <${Chart} title="The busiest subtask" series=${TIME} data=${time} format=${percentTick} max=${100} />
-    </div>`;
+    ${ENDED.has(vertex.status) && points.length < 2
+      ? html`<p class="empty">This vertex had ended before this page looked: charts show what is done while somebody looks.</p>`
+      : html`<div class="charts">
+        <${Chart} title="Records per second" series=${RECORDS} data=${records} format=${rate} />
+        <${Chart} title="The busiest subtask" series=${TIME} data=${time} format=${percentTick} max=${100} />
+      </div>`}`;
 }
