@@ -10,7 +10,7 @@ PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-spark test-flink tests fuzz docs docs-serve test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
+.PHONY: help demo demo-spark test test-spark test-flink tests fuzz docs docs-serve pictures test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -34,7 +34,11 @@ $(DOCS_READY): $(READY) pyproject.toml
 
 demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
 	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
-	@echo "To see jobs in the browser: $(BIN)/flinkpy session start -D rest.enabled=true prints an address; then $(BIN)/flinkpy run -t ray-session -p 2 examples/flight_delays.py"
+	@echo
+	@echo "To see such jobs in the browser: start a session on Ray, open the address that it prints, and run the example there:"
+	@echo "    $(BIN)/flinkpy session start demo -D rest.enabled=true"
+	@echo "    $(BIN)/flinkpy run -t ray-session -D cluster.id=demo -p 2 examples/flight_delays.py"
+	@echo "    $(BIN)/flinkpy session stop demo"
 
 demo-spark: $(SPARK_READY)  ## Spark to a stream and back: hours disrupted beyond what the weather explains; brings its own Java
 	@$(BIN)/python examples/spark_to_stream.py --output build/disruption
@@ -60,6 +64,9 @@ docs: $(DOCS_READY)  ## the site, in build/site: every warning is an error, and 
 
 docs-serve: $(DOCS_READY) ## the site at a local address, built anew as pages change
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --no-strict
+
+pictures: $(READY)  ## the pictures of the tutorial, taken anew in a browser, into docs/pictures
+	PICTURES=docs/pictures $(BIN)/pytest tests/web/page/test_pictures.py
 
 test-versions:   ## the tests that need no Ray, on every Python from 3.10 on that this machine has
 	@$(PYTHON) -m tests.versions

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, InputInfo
 from flinkpy.actors.rpc.registration import RegistrationResponse
 from flinkpy.actors.task_executor_info import ProcessDescription, TaskExecutorInfo
 from flinkpy.core.elements import SavepointFormatType, SnapshotType
@@ -77,6 +77,7 @@ class VertexDetails:
     busy_ms_per_second: int = 0
     back_pressured_ms_per_second: int = 0
     idle_ms_per_second: int = 0
+    inputs: tuple[InputInfo, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def test_importing_the_api_pulls_in_neither_ray_nor_arrow_nor_numpy(module: str)
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_every_package_and_the_type_marker(tmp_path: Path) -> None:
+def test_the_wheel_holds_every_package_the_page_and_the_type_marker(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
@@ -74,4 +74,6 @@ def test_the_wheel_holds_every_package_and_the_type_marker(tmp_path: Path) -> No
     assert "flinkpy/py.typed" in names
     for package in folders_with_code():
         assert package.replace(".", "/") + "/__init__.py" in names
+    page = {str(path.relative_to(ROOT)) for path in (ROOT / "flinkpy" / "web" / "page").rglob("*") if path.is_file()}
+    assert {"flinkpy/web/page/index.html", "flinkpy/web/page/vendor/LICENSE-dagre.txt"} <= page <= set(names)
     assert not [name for name in names if name.startswith(LINKED)]

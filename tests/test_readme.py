@@ -147,18 +147,31 @@ def commands(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_on_a_page_is_one_there_is(page: Path) -> None:
     for line in commands(page):
-        arguments = shlex.split(line)[1:]
-        command: click.Command = flinkpy
-        while isinstance(command, click.Group):
-            assert arguments, f"{line}: a command is missing"
-            name = arguments.pop(0)
-            assert name in command.commands, f"{line}: there is no {name}"
-            command = command.commands[name]
-        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-        for argument in arguments:
-            if argument.endswith(".py"):
-                break  # what follows is the script's own
-            assert not argument.startswith("-") or argument in known, f"{line}: there is no {argument}"
+        assert_is_there(line)
+
+
+def test_make_demo_ends_with_commands_that_there_are() -> None:
+    told = re.findall(r"\$\(BIN\)/(flinkpy [^\"\n]+)", (ROOT / "Makefile").read_text())
+    assert [line.split()[1:3] for line in told] == [["run", "-p"], ["session", "start"], ["run", "-t"], ["session", "stop"]]
+    for line in told:
+        assert_is_there(line)
+        assert all((ROOT / word).exists() for word in line.split() if word.endswith(".py")), line
+
+
+def assert_is_there(line: str) -> None:
+    """A call of flinkpy: its command and its options are those of the command line."""
+    arguments = shlex.split(line)[1:]
+    command: click.Command = flinkpy
+    while isinstance(command, click.Group):
+        assert arguments, f"{line}: a command is missing"
+        name = arguments.pop(0)
+        assert name in command.commands, f"{line}: there is no {name}"
+        command = command.commands[name]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    for argument in arguments:
+        if argument.endswith(".py"):
+            break  # what follows is the script's own
+        assert not argument.startswith("-") or argument in known, f"{line}: there is no {argument}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -51,10 +51,14 @@ def wall_ms(now_ms: int, now_s: float, at_s: float) -> int:
     return now_ms - math.ceil(round((now_s - at_s) * 1000, 3))
 
 
+def inputs_of(vertex: JobVertex) -> tuple[InputInfo, ...]:
+    """What the vertex reads."""
+    return tuple(InputInfo(edge.data_set.producer, edge.ship_strategy, edge.data_set.partition_type.name) for edge in vertex.inputs)
+
+
 def _vertex(vertex: JobVertex, subtasks: tuple[SubtaskInfo, ...]) -> VertexInfo:
-    inputs = tuple(InputInfo(edge.data_set.producer, edge.ship_strategy, edge.data_set.partition_type.name) for edge in vertex.inputs)
     operators = tuple((operator.operator_id, operator.name) for operator in vertex.operators)
-    return VertexInfo(vertex.id, vertex.name, vertex.max_parallelism, vertex.slot_sharing_group, operators, inputs, subtasks)
+    return VertexInfo(vertex.id, vertex.name, vertex.max_parallelism, vertex.slot_sharing_group, operators, inputs_of(vertex), subtasks)
 
 
 def _subtask(attempts: Sequence[ExecutionSummary], known: SubtaskMetrics, told_ms: Callable[[float], int]) -> SubtaskInfo:

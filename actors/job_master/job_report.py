@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, TimeShares
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, InputInfo, TimeShares
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointStatus, VertexDetails
-from flinkpy.actors.job_master.graph_report import GraphReport
+from flinkpy.actors.job_master.graph_report import GraphReport, inputs_of
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
 from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
@@ -136,7 +136,8 @@ class JobStatusBook:
         known: dict[JobVertexId, list[SubtaskMetrics]] = {}
         for subtask_id, subtask in self._subtasks.items():
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
-        vertices = tuple(_vertex_details(each, known.get(each.vertex_id, [])) for each in scheduler.vertices)
+        inputs = {vertex.id: inputs_of(vertex) for vertex in self._job_graph.vertices}
+        vertices = tuple(_vertex_details(each, known.get(each.vertex_id, []), inputs[each.vertex_id]) for each in scheduler.vertices)
         last_failure = str(scheduler.failures[-1].error) if scheduler.failures else ""
         return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id,
                           tuple(self._savepoints))
@@ -175,12 +176,13 @@ class EndOfJob:
             self._record(ended.archived(self._scheduler.report()))
 
 
-def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics]) -> VertexDetails:
+def _vertex_details(vertex: VertexSummary, subtasks: list[SubtaskMetrics], inputs: tuple[InputInfo, ...]) -> VertexDetails:
     counted = [subtask.metrics for subtask in subtasks if subtask.metrics is not None]
+    busy, back_pressured, idle = map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks)))
     return VertexDetails(
         vertex.vertex_id, vertex.name, vertex.parallelism, vertex.states,
         sum(metrics.records_in for metrics in counted), sum(metrics.records_out for metrics in counted),
-        max((subtask.counted_ms for subtask in subtasks), default=0), *map(max, zip(TimeShares(), *(subtask.shares for subtask in subtasks))))
+        max((subtask.counted_ms for subtask in subtasks), default=0), busy, back_pressured, idle, inputs)
 
 
 def engine_metrics(vertices: Iterable[JobVertex], subtasks: Mapping[ExecutionVertexId, SubtaskMetrics]) -> dict[str, float]:

@@ -57,6 +57,7 @@ class RayRpcService(LocalRpcService):
         self.namespace = namespace
         self._exit_process = exit_process
         self.handlers: dict[str, Callable[..., Any]] = {}
+        self.page = ""  # an address that Ray's dashboard shows beside the process, if the set-up has one
         self._peers: dict[str, RayPeer] = {}
         self._peers_lock = threading.Lock()
 
@@ -328,6 +329,10 @@ def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], 
 
 class JobManagerProcess(RpcHost):
     """The process of a Dispatcher, a ResourceManager and their JobMasters."""
+
+    def __repr__(self) -> str:
+        """What Ray's dashboard shows in its table of actors. Ray asks once, when the set-up is done."""
+        return f"JobManagerProcess({self.service.page})" if self.service.page else "JobManagerProcess"
 
 
 class TaskExecutorProcess(RpcHost):

@@ -132,8 +132,8 @@ class EmbeddedCluster:
         self.job_manager = JobManager(self.service, self.driver, config, resource_manager_leadership=leadership)
         self.job_manager.start()
         self._dispatcher = connect_to_leader(self.service, self.job_manager.dispatching.retrieval(), DispatcherGateway).result(STOP_TIMEOUT_S)
-        if self.job_manager.rest and sys.stderr is not None:
-            print(f"in the browser: {self.job_manager.rest}", file=sys.stderr, flush=True)
+        if self.job_manager.rest.told and sys.stderr is not None:
+            print(f"in the browser: {self.job_manager.rest.told}", file=sys.stderr, flush=True)
         self._ask_timeout_s = config.rpc.ask_timeout.total_seconds()
 
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:

@@ -16,7 +16,7 @@ from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.cluster.session import SessionConfig
+from flinkpy.cluster.session import RestPlace, SessionConfig
 from flinkpy.cluster.take_over import with_checkpoint_folder
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
@@ -38,6 +38,7 @@ class JobManager:
     ``first_worker`` is starting already; then ``resource_manager_leadership`` has the token that this worker was
     given. ``dispatching`` and ``managing`` are the leaderships of Dispatcher and ResourceManager. With an
     ``inheritance`` it goes on with the jobs of the JobManagers before it, and with the workers that they have left.
+    ``rest`` is its REST endpoint, if that is there already.
 
     Raises ConfigurationError if the REST endpoint or Prometheus cannot have their ports.
     """
@@ -45,12 +46,12 @@ class JobManager:
     def __init__(self, service: RpcService, driver: WorkerDriver, config: SessionConfig, on_shut_down: Callable[[], None] = lambda: None,
                  first_worker: StartWorker | None = None, resource_manager_leadership: StandaloneLeadership | None = None,
                  inheritance: Inheritance | None = None, high_availability: HighAvailability | None = None,
-                 previous_workers: Sequence[ResourceId] = ()) -> None:
+                 previous_workers: Sequence[ResourceId] = (), rest: RestServer | None = None) -> None:
         self._service, self._config, self._inheritance = service, config, inheritance
         self._on_shut_down, self._webhook = on_shut_down, _webhook(config.webhook)
         self._events = EventStream([] if self._webhook is None else [self._webhook.publish])
         self.reporters: MetricReporters | None = None
-        self._rest = _rest_server(config, service.clock)
+        self._rest = rest or rest_server(config, service.clock)
         try:
             self.reporters = _metric_reporters(config, service.clock)
         except ConfigurationError:
@@ -91,9 +92,9 @@ class JobManager:
         dispatcher.then(lambda jobs: manager.then(lambda workers: serve(jobs, workers)))
 
     @property
-    def rest(self) -> str:
-        """How to reach the REST endpoint; empty if there is none."""
-        return "" if self._rest is None else self._rest.told
+    def rest(self) -> RestPlace:
+        """Where the REST endpoint is."""
+        return place_of(self._rest)
 
     def _shut_down(self) -> None:
         self.stop_webhook()
@@ -137,12 +138,18 @@ def _webhook(config: WebhookConfig | None) -> Webhook | None:
     return Webhook(config)
 
 
-def _rest_server(config: SessionConfig, clock: Clock) -> RestServer | None:
+def rest_server(config: SessionConfig, clock: Clock) -> RestServer | None:
+    """The REST endpoint, if there is to be one: it has its port, and answers when the JobManager has started."""
     if not config.rest.enabled:
         return None
     from flinkpy.web.rest_server import RestServer  # a quarter of a second, for those who want it
 
     return RestServer(config.rest, clock, config.metrics)
+
+
+def place_of(server: RestServer | None) -> RestPlace:
+    """Where the REST endpoint is."""
+    return RestPlace() if server is None else RestPlace(server.url, server.told)
 
 
 def _metric_reporters(config: SessionConfig, clock: Clock) -> MetricReporters | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from flinkpy import __version__
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
@@ -56,6 +56,13 @@ def session_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: configuration[key] for key, name in keys.items() if name.startswith(_OF_SESSION) and name != TASK_CPUS.key}
 
 
+class RestPlace(NamedTuple):
+    """Where the REST endpoint is; empty texts if there is none."""
+
+    page: str = ""  # the page's address, without the token: it may be shown to everybody
+    told: str = ""  # how to reach it, in words, with the token
+
+
 @dataclass(frozen=True)
 class SessionInfo:
     """The description of a session."""
@@ -68,7 +75,8 @@ class SessionInfo:
     is_intact: bool = True  # whether that installation is still there, for the next worker
     resource_manager: LeaderInformation = NO_LEADER  # where workers register
     session_id: str = ""  # another one when a session of the same name is started later
-    rest: str = ""  # how to reach the REST endpoint, in words; empty: there is none
+    rest: str = ""  # how to reach the REST endpoint, in words, with the token; empty: there is none
+    page: str = ""  # the page's address, without the token
 
 
 class SessionGateway(Protocol):
@@ -84,14 +92,14 @@ class SessionEndpoint(RpcEndpoint):
     gateway = SessionGateway
 
     def __init__(self, service: RpcService, configuration: Mapping[str, Any], dispatcher: Future[LeaderInformation],
-                 resource_manager: Future[LeaderInformation], rest: Future[str], is_application: bool = False, session_id: str = "") -> None:
+                 resource_manager: Future[LeaderInformation], rest: RestPlace, is_application: bool = False, session_id: str = "") -> None:
         super().__init__(service, "session")
-        self._dispatcher, self._resource_manager, self._rest = dispatcher, resource_manager, rest
-        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint(), session_id=session_id)
+        self._dispatcher, self._resource_manager = dispatcher, resource_manager
+        self._info = SessionInfo(__version__, session_options(configuration), is_application, installation=fingerprint(), session_id=session_id,
+                                 rest=rest.told, page=rest.page)
         self._state = state()
 
     async def describe(self) -> SessionInfo:
         dispatcher = await self.in_main_thread(self._dispatcher)
         resource_manager = await self.in_main_thread(self._resource_manager)
-        rest = await self.in_main_thread(self._rest)
-        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state, rest=rest)
+        return replace(self._info, dispatcher=dispatcher, resource_manager=resource_manager, is_intact=state() == self._state)

@@ -119,16 +119,13 @@ class JobClient:
         """Text and HTML from the same moment; notebooks call this first."""
         try:
             picture = self._job.picture()
+            return {"text/plain": str(picture), "text/html": picture.html()}
         except Exception:
             return {"text/plain": repr(self)}
-        return {"text/plain": str(picture), "text/html": picture.html()}
 
     def _repr_html_(self) -> str | None:
-        """The same as an HTML table, for notebooks; with None they show the text."""
-        try:
-            return str(self._job.picture().html())
-        except Exception:
-            return None
+        """The job's graph with states, records and back-pressure, for notebooks; with None they show the text."""
+        return self._repr_mimebundle_().get("text/html")
 
 
 def execution_result(result: Any, name: str) -> JobExecutionResult:

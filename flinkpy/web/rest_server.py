@@ -20,6 +20,7 @@ from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
+from flinkpy.network.wire.outward_address import outward_address
 from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
@@ -30,8 +31,8 @@ from flinkpy.web.routes import ROUTES, page_routes
 from flinkpy.web.tls import server_context
 
 PORT = 8081
+EVERYWHERE = ("0.0.0.0", "::", "")  # where it may listen; nobody can go there
 START_S = STOP_S = 5.0
-EVERYWHERE = ("0.0.0.0", "::")  # it listens at all addresses of its machine; none of these is one to ask at
 MOST_CONNECTIONS = 200
 IDLE_S = 30  # how long a connection may stay open without a request
 
@@ -63,8 +64,7 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        host = socket.gethostname() if self._host in EVERYWHERE else self._host
-        host = f"[{host}]" if ":" in host else host
+        host = outward_address() if self._host in EVERYWHERE else f"[{self._host}]" if ":" in self._host else self._host
         return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S
@@ -105,6 +106,12 @@ class StartedRay(RayCluster):
     def ray_job(self, command: str, *arguments: str, folder: Path | None = None, timeout: float = PATIENCE_S) -> Finished:
         """``ray job COMMAND``."""
         return self.ray("job", command, "--address", self.dashboard, *arguments, folder=folder, timeout=timeout)
+
+    def asked(self, path: str) -> Any:
+        """What the dashboard answers, as it answers its page."""
+        request = urllib.request.Request(f"{self.dashboard}{path}", headers={"Authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return json.loads(answer.read())
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from flinkpy.core.errors import JobCancelledError, JobExecutionError
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.cluster.recovery_programs import KILLED, Recovering
 from tests.cluster.test_recovery import OPTIONS, newest_checkpoint, workers, written
+from tests.ports import free_port
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -136,3 +138,22 @@ def test_a_job_is_cancelled_through_the_next_job_manager(options: dict[str, Any]
     with pytest.raises(JobCancelledError):
         job.result()
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_the_page_is_at_its_address_again_when_the_job_manager_is(options: dict[str, Any]) -> None:
+    from flinkpy.cluster.ray.ray_sessions import running_clusters, start_session
+
+    port = free_port()
+    options |= {"rest.enabled": True, "rest.port": port, "rest.token": "kept"}
+    start_session(options)
+
+    def page() -> str:
+        """Where the session says it is; empty while it does not answer."""
+        told = next((cluster.info.page for cluster in running_clusters(options) if cluster.name == CLUSTER and cluster.info is not None), "")
+        if told:
+            urllib.request.urlopen(told, timeout=30).close()
+        return told
+
+    assert page() == f"http://localhost:{port}"
+    kill_job_manager()
+    eventually(lambda: page() == f"http://localhost:{port}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import html.parser
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from flinkpy.actors.execution_graph_info import InputInfo
 from flinkpy.actors.gateways import JobDetails, JobOverview, VertexDetails
-from flinkpy.cluster.display import job_picture
+from flinkpy.cluster.display import graph_drawing, job_picture
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.notebook_progress import NotebookProgress
@@ -82,19 +85,47 @@ class Texts(html.parser.HTMLParser):
         self.found.append(data)
 
 
-def test_the_table_says_the_same_as_the_lines() -> None:
-    texts = Texts(picture(vertex(5_000_000), vertex(7, "Sink", "v2")).html())
+def test_the_graph_says_the_same_as_the_lines() -> None:
+    source, sink = vertex(5_000_000), replace(vertex(7, "Sink", "v2", records_in=9), inputs=(InputInfo("v1", "HASH", "PIPELINED"),))
+    texts = Texts(picture(source, sink).html())
     assert texts.opened == []
-    assert texts.found == ["word count", " · RUNNING · 12 s · ", "ab12", "tasks", "in/s", "out/s", "total", "busy", "back-pressured",
-                           "Source: words -> Map", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "5.0 M", "87 %", "12 %",
-                           "Sink", "1 RUNNING, 1 FINISHED", "0", "1.5 k", "7", "87 %", "12 %"]
+    shown = [text for text in texts.found if "{" not in text]
+    assert shown == [
+        "word count", " · RUNNING · 12 s · ", "ab12", "HASH",
+        "Source: words -> Map", "Source: words", "Map", "1 RUNNING, 1 FINISHED", "busy 88% · back-pressured 12%", "in 0 · 0/s", "out 5.0 M · 1.5 k/s",
+        "Sink", "Sink", "1 RUNNING, 1 FINISHED", "busy 88% · back-pressured 12%", "in 9 · 0/s", "out 7 · 1.5 k/s"]
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "a & b", "</table>x"])
+@pytest.mark.parametrize(("held", "level"), [(100, "ok"), (101, "low"), (500, "low"), (501, "high")])
+def test_back_pressure_has_the_pages_levels(held: int, level: str) -> None:
+    drawn = picture(replace(vertex(1), back_pressured_ms_per_second=held)).html()
+    assert f'class="card {level}"' in drawn
+
+
+def test_an_edge_is_coloured_where_its_producer_is_held_up_by_a_busy_consumer() -> None:
+    held = replace(vertex(1), back_pressured_ms_per_second=900)
+    reads = (InputInfo("v1", "HASH", "PIPELINED"),)
+    busy = replace(vertex(1, "Sink", "v2"), inputs=reads)
+    idle = replace(busy, busy_ms_per_second=0, back_pressured_ms_per_second=0)
+    assert 'class="edge high"' in picture(held, busy).html()
+    assert 'class="edge "' in picture(held, idle).html()
+
+
+def test_a_long_chain_names_its_first_operators_and_how_many_more_there_are() -> None:
+    found = Texts(picture(vertex(1, " -> ".join(f"Map {number}" for number in range(9)))).html()).found
+    assert [text for text in found if text.startswith(("Map", "…"))][1:] == ["Map 0", "Map 1", "Map 2", "… 6 more"]
+
+
+def test_the_drawing_has_no_script_and_no_id_and_asks_for_nothing() -> None:
+    drawn = picture(vertex(1), vertex(2, "Sink", "v2")).html()
+    assert not re.search(r"<script|\bid=|\bon\w+=|url\(|https?:|@import|href", drawn)
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "a & b", "</svg>x", '" onload="x'])
 def test_names_and_errors_cannot_become_html(text: str) -> None:
     drawn = picture(vertex(1, text), name=text, error=ValueError(text)).html()
     assert text not in drawn
-    assert Texts(drawn).found.count(text) == 3
+    assert Texts(drawn).found.count(text) == 4  # the job, the vertex with and without its full name, the error
 
 
 def test_the_first_look_shows_the_average_since_the_start_and_the_next_what_happened_since() -> None:
@@ -131,7 +162,7 @@ def test_a_job_looked_at_in_the_moment_it_starts_has_no_rate_yet() -> None:
 
 
 def test_examples_in_docstrings_run() -> None:
-    assert doctest.testmod(job_picture).failed == 0
+    assert doctest.testmod(job_picture).failed == doctest.testmod(graph_drawing).failed == 0
 
 
 # -- drawn over itself, in a notebook -----------------------------------------------------------------------------------------

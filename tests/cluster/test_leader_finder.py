@@ -5,7 +5,7 @@ from __future__ import annotations
 from flinkpy.actors.rpc.leadership import LeaderInformation
 from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 from flinkpy.cluster.leader_finder import LeaderFinder
-from flinkpy.cluster.session import SessionEndpoint
+from flinkpy.cluster.session import RestPlace, SessionEndpoint
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
 
@@ -27,7 +27,7 @@ class Worker:
 
     def start_session(self, resource_manager: Future[LeaderInformation], session_id: str = "today") -> None:
         service = self.network.service("jobmanager")
-        SessionEndpoint(service, {}, Future.completed(FIRST), resource_manager, Future.completed(""), session_id=session_id).start()
+        SessionEndpoint(service, {}, Future.completed(FIRST), resource_manager, RestPlace(), session_id=session_id).start()
         self.network.run_for(1)
 
 

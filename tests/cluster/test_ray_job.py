@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -165,6 +166,30 @@ def test_stopping_a_ray_job_cancels_its_job_in_a_session(ray: StartedRay, eyes: 
     assert ray.ray_job("stop", ray_job).code == 0
     assert re.search("CANCELED .* endless\n", ray.flinkpy("list", "-a", *settings).out)
     assert ray.flinkpy("session", "stop", *settings).code == 0
+    nothing_left(eyes, before)
+
+
+def test_the_log_of_a_ray_job_and_rays_dashboard_show_the_address_of_the_page_but_not_the_token(ray: StartedRay, eyes: Eyes, tmp_path: Path) -> None:
+    before = eyes.look()
+    folder = folder_with(tmp_path / "program", endless=ENDLESS)
+    command = ("flinkpy", "run", "-D", "rest.enabled=true", "-D", "rest.port=0", "endless.py", str(tmp_path / "started"))
+    ray_job = submitted(ray.ray_job("submit", "--no-wait", "--working-dir", str(folder), "--", *command))
+    eventually((tmp_path / "started").exists)
+    log = ray.ray_job("logs", ray_job).out
+    found = re.search(r"^in the browser: (http://localhost:\d+) \(`flinkpy session list` tells the token\)$", log, re.MULTILINE)
+    assert found is not None, log
+    page = found[1]
+    with urllib.request.urlopen(page, timeout=30) as answer:
+        assert "<title>flinkpy</title>" in answer.read().decode()
+    told = ray.flinkpy("session", "list", "-D", f"ray.address={ray.address}").out
+    token = re.search(rf"{page}/#token=(\S+)", told)
+    assert token is not None, told
+    actors = ray.asked("/logical/actors")
+    shown = [actor["reprName"] for actor in actors["data"]["actors"].values() if actor["state"] == "ALIVE"]
+    assert f"JobManagerProcess({page})" in shown
+    asked = [actors, ray.asked("/api/v0/actors?detail=1"), ray.asked("/api/v0/tasks?detail=1"), ray.asked("/api/jobs/"), log]
+    assert token[1] not in str(asked)
+    assert ray.ray_job("stop", ray_job).code == 0
     nothing_left(eyes, before)
 
 

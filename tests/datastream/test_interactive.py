@@ -248,11 +248,11 @@ def test_a_function_that_cannot_travel_is_named_with_what_it_captures_and_what_t
                             "Make it in open() of a function class, so that every worker has its own")
 
 
-def test_a_job_shows_its_state_as_text_and_as_a_table(ran: Any) -> None:
+def test_a_job_shows_its_state_as_text_and_as_a_graph(ran: Any) -> None:
     started = ran["started"].result
     assert re.match(r"in the background · (RUNNING|CREATED) · \d s · [0-9a-f]{32}\n  Source: endless -> Filter -> Sink: Print to Std\. Out  1 ",
                     started["text/plain"])
-    assert "<table>" in started["text/html"]
+    assert "<svg" in started["text/html"]
     assert "endless -&gt; Filter" in started["text/html"]
 
 
@@ -269,7 +269,7 @@ def test_a_cancelled_job_says_so(ran: Any) -> None:
 def test_a_job_somebody_waits_for_draws_its_progress_over_itself_and_leaves_nothing(ran: Any) -> None:
     first, *_, last = ran["interrupted"].live
     assert first["text/plain"].startswith("interrupt me · RUNNING · ")
-    assert "<table>" in first["text/html"]
+    assert "<svg" in first["text/html"]
     assert last == {"text/plain": "", "text/html": ""}
 
 

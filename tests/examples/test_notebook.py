@@ -69,7 +69,7 @@ def test_the_counts_are_those_of_the_table(ran: list[dict[str, Any]]) -> None:
 def test_the_job_in_the_background_shows_itself_and_is_cancelled(ran: list[dict[str, Any]]) -> None:
     started, cancelled = (cell["outputs"][-1]["data"] for cell in ran if "client" in cell["source"])
     assert re.match(r"all day · (CREATED|RUNNING) · \d+ s · ", started["text/plain"])
-    assert "<table>" in started["text/html"]
+    assert "<svg" in started["text/html"]
     assert re.match(r"all day · (CANCELLING|CANCELED) · \d+ s · ", cancelled["text/plain"])
 
 

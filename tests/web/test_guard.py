@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -12,6 +13,7 @@ from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.rest import RestConfig
+from flinkpy.network.wire.outward_address import outward_address
 from flinkpy.web.guard import LARGEST_BODY
 from flinkpy.web.rest_server import RestServer
 from tests.ports import free_port
@@ -122,7 +124,7 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_told(token: str) ->
 
 def test_who_listens_everywhere_tells_the_name_of_the_machine() -> None:
     server = RestServer(config(port=0, address="0.0.0.0", needs_token=False), SYSTEM_CLOCK)
-    assert server.told == f"http://{socket.gethostname()}:{server.port}"
+    assert server.told == f"http://{outward_address()}:{server.port}"
     server.stop()
 
 
@@ -132,4 +134,18 @@ def test_each_start_makes_its_own_token_and_tells_it() -> None:
     assert first.told == f"http://localhost:{first.port}/#token={first.token} (for scripts: header 'Authorization: Bearer {first.token}')"
     assert free.told == f"http://localhost:{free.port}"
     for server in servers:
+        server.stop()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_where_it_listens_everywhere_it_names_an_address_at_which_it_is_reached(address: str) -> None:
+    try:
+        server = RestServer(RestConfig(enabled=True, address=address, port=0), SYSTEM_CLOCK)
+    except ConfigurationError:
+        pytest.skip(f"nothing can listen at {address} here")
+    try:
+        host = urlsplit(server.url).hostname
+        assert host not in ("0.0.0.0", "::")
+        socket.create_connection((host, server.port), timeout=30).close()
+    finally:
         server.stop()

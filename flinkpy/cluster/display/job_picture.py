@@ -1,4 +1,4 @@
-"""A snapshot of a job's progress: lines of text in a prompt, a table in a notebook. It does not update itself."""
+"""A snapshot of a job's progress: lines of text in a prompt, its graph in a notebook. It does not update itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flinkpy.actors.gateways import JobDetails, VertexDetails
+from flinkpy.cluster.display.graph_drawing import Card, Load, draw, operators_of
 from flinkpy.cluster.display.rates import Rates, human
-from flinkpy.core.lifecycles import JOB
+from flinkpy.core.lifecycles import JOB, ExecutionState
 
 NAME_WIDTH = 60
+_KINDS = (
+    ("failed", {ExecutionState.FAILED}), ("quiet", {ExecutionState.CANCELING, ExecutionState.CANCELED}), ("running", {ExecutionState.RUNNING}),
+    ("waiting", {ExecutionState.CREATED, ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING}),
+    ("finished", {ExecutionState.FINISHED}),
+)
 
 
 @dataclass(frozen=True)
@@ -31,16 +37,18 @@ class JobPicture:
         return "\n".join([f"{overview.name} · {overview.state.value} · {self.elapsed_s:.0f} s · {overview.job_id}", *lines, *self._error()])
 
     def html(self) -> str:
-        """The picture as an HTML table; all text is escaped."""
+        """The picture as the job's graph, in HTML; all text is escaped."""
         overview = self.details.overview
-        head = f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · {self.elapsed_s:.0f} s · <code>{html.escape(overview.job_id)}</code>"
-        columns = "".join(f"<th>{name}</th>" for name in ("", "tasks", "in/s", "out/s", "total", "busy", "back-pressured"))
-        rows = "".join(self._row(vertex) for vertex in self.details.vertices)
-        error = "".join(f"<pre>{html.escape(text)}</pre>" for text in self._error())
-        return f"<div>{head}<table><tr>{columns}</tr>{rows}</table>{error}</div>"
+        title = f"<b>{html.escape(overview.name)}</b> · {overview.state.value} · {self.elapsed_s:.0f} s · <code>{html.escape(overview.job_id)}</code>"
+        numbers = {vertex.vertex_id: number for number, vertex in enumerate(self.details.vertices)}
+        return draw(title, [self._card(vertex, numbers) for vertex in self.details.vertices], self._error())
 
-    def _row(self, vertex: VertexDetails) -> str:
-        return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in self._cells(vertex)) + "</tr>"
+    def _card(self, vertex: VertexDetails, numbers: Mapping[str, int]) -> Card:
+        rate_in, rate_out = self.rates[vertex.vertex_id]
+        facts = (f"in {human(vertex.records_in)} · {human(rate_in)}/s", f"out {human(vertex.records_out)} · {human(rate_out)}/s")
+        load = Load(vertex.busy_ms_per_second / 1000, vertex.back_pressured_ms_per_second / 1000)
+        inputs = tuple((numbers[each.producer], each.ship_strategy) for each in vertex.inputs)
+        return Card(operators_of(vertex.name), (states(vertex), _kind(vertex)), facts, load, inputs)
 
     def _cells(self, vertex: VertexDetails) -> tuple[str, str, str, str, str, str, str]:
         rate_in, rate_out = self.rates[vertex.vertex_id]
@@ -54,6 +62,12 @@ class JobPicture:
 
 def _percent(ms_per_second: int) -> str:
     return f"{ms_per_second // 10} %"
+
+
+def _kind(vertex: VertexDetails) -> str:
+    """What the state of the vertex is shown as: that of the subtask which matters most."""
+    present = {state for state, count in vertex.states.items() if count}
+    return next((kind for kind, those in _KINDS if present & those), "waiting")
 
 
 def states(vertex: VertexDetails) -> str:

@@ -96,7 +96,7 @@ class RaySession(Leaders):
 
     def __init__(self, key: SessionKey, host: RayHost, configuration: Mapping[str, Any], timeout_s: float | None = None) -> None:
         config = SessionConfig.of(configuration)
-        self.key, self.host = key, host
+        self.key, self.host, self.page_was_shown = key, host, False
         ids = IdFactory()
         self.service = RayRpcService(f"client-{ids.hex(8)}", namespace=NAMESPACE, config=config.rpc, ids=ids)
         gone, anew = f"the {key.label} on Ray is gone: ", "(`ray status` tells); run the program again to start anew"
@@ -163,8 +163,11 @@ def connect_program(configuration: Mapping[str, Any], job_graph: JobGraph) -> Cl
             if not read(configuration, ATTACHED):
                 raise ConfigurationError("a program's own cluster ends with the program, so its jobs cannot be detached: name a session "
                                          f"(`flinkpy session start NAME`, -D {CLUSTER_NAME.key}=NAME), or drop -d")
-            return _application(configuration, job_graph).client(configuration)
-        return _session(configuration, start=not has_environment, job_graph=job_graph).client(configuration)
+            session = _application(configuration, job_graph)
+        else:
+            session = _session(configuration, start=not has_environment, job_graph=job_graph)
+        _show_page(session)
+        return session.client(configuration)
 
 
 def connect_session(configuration: Mapping[str, Any], *, start: bool) -> ClusterClient:
@@ -173,6 +176,14 @@ def connect_session(configuration: Mapping[str, Any], *, start: bool) -> Cluster
     with _LOCK:
         connect_ray(configuration, start=start)
         return _session(configuration, start).client(configuration)
+
+
+def _show_page(session: RaySession) -> None:
+    """Prints the page's address, once for each session. Not the token: in a Ray job, whoever reads its log would have it."""
+    if session.info.page and not session.page_was_shown and sys.stderr is not None:
+        session.page_was_shown = True
+        token = "" if session.info.rest == session.info.page else " (`flinkpy session list` tells the token)"
+        print(f"in the browser: {session.info.page}{token}", file=sys.stderr, flush=True)
 
 
 def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
@@ -236,7 +247,8 @@ def stop_session(configuration: Mapping[str, Any]) -> bool:
     try:
         with _LOCK:
             session = _session(configuration, start=False)
-        session.dispatcher.shut_down_cluster().result(STOP_TIMEOUT_S)
+        dispatcher = session.find_leader().result(STOP_TIMEOUT_S)  # perhaps another one than when this program connected
+        dispatcher.shut_down_cluster().result(STOP_TIMEOUT_S)
         host.stop().result(STOP_TIMEOUT_S)
     except FlinkpyError:
         pass

@@ -186,14 +186,14 @@ class JobManagerSetup:
         manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
                              resource_manager_leadership=StandaloneLeadership(service.ids, term))
         manager.start()
+        service.page = manager.rest.page
         SessionEndpoint(service, self.configuration, first_leader(manager.dispatching.retrieval()),
-                        first_leader(manager.managing.retrieval()), Future.completed(manager.rest), self.is_application, self.session_id).start()
+                        first_leader(manager.managing.retrieval()), manager.rest, self.is_application, self.session_id).start()
         return manager
 
     def _take_over(self, service: RayRpcService, high_availability: HighAvailability) -> object:
         """The first JobManager of the cluster takes over from nobody."""
         config, dispatcher, resource_manager = SessionConfig.of(self.configuration), Future[LeaderInformation](), Future[LeaderInformation]()
-        rest = Future[str]()
         session = f"{self.cluster_id}-{self.session_id}"
         service.ids = _NamedWorkers(session)
         driver = self._driver(service, config, None)
@@ -201,20 +201,22 @@ class JobManagerSetup:
         first_worker = driver.start_ahead(self.first_slot) if self.first_slot is not None and is_first else None
         previous = () if is_first else _workers_of(session)
 
-        from flinkpy.cluster.job_manager import JobManager
+        from flinkpy.cluster.job_manager import JobManager, place_of, rest_server
         from flinkpy.cluster.take_over import TakeOver
+
+        rest = rest_server(config, service.clock)  # now, as Ray asks for its address when the set-up is done
+        service.page = place_of(rest).page
 
         def lead(done: Future[Inheritance]) -> None:
             manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
-                                 inheritance=done.result(timeout=0), high_availability=high_availability, previous_workers=previous)
+                                 inheritance=done.result(timeout=0), high_availability=high_availability, previous_workers=previous, rest=rest)
             first_leader(manager.dispatching.retrieval()).forward_to(dispatcher)
             first_leader(manager.managing.retrieval()).forward_to(resource_manager)
-            rest.complete(manager.rest)
             manager.start()
 
         take_over = TakeOver(service, high_availability, on_deposed=service.exit_process)
         take_over.inheritance.add_done_callback(lead)
-        SessionEndpoint(service, self.configuration, dispatcher, resource_manager, rest, self.is_application, self.session_id).start()
+        SessionEndpoint(service, self.configuration, dispatcher, resource_manager, place_of(rest), self.is_application, self.session_id).start()
         take_over.start()
         return take_over
 

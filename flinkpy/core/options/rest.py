@@ -19,7 +19,7 @@ class RestAuthentication(Enum):
 REST_ENABLED = option(
     "rest.enabled", bool, False,
     "Whether the JobManager answers Flink's REST requests. Where it does is printed, with the token, by a program that runs embedded and by "
-    "`flinkpy session start`; `flinkpy session list` prints it too.")
+    "`flinkpy session start`; `flinkpy session list` prints it too. A program on Ray prints the address only.")
 REST_PORT = option(
     "rest.port", int, None, "The port of the REST endpoint. Without it 8081, or a free one where that is taken.", at_least=0, at_most=65535,
     aliases=("rest.bind-port",))

@@ -77,6 +77,15 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
 
         return plan_json(submission.stream_graph(self.program, None))
 
+    def _repr_html_(self) -> str | None:
+        """In a notebook, the graph of what was defined and not executed yet; with None it shows the text."""
+        from flinkpy.cluster.display.plan_picture import plan_html
+
+        try:
+            return plan_html(submission.stream_graph(self.program, None), "not executed yet")
+        except Exception:  # there is nothing yet, or it is not complete: execute() would say so
+            return None
+
     def close(self) -> None:
         """Drops what was defined and not executed."""
         self.program.transformations.clear()

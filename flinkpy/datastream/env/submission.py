@@ -112,8 +112,9 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
 def own_host(program: RecordedProgram) -> str:
     """The address at which workers reach this program."""
     from flinkpy.cluster.launch import choose_target
+    from flinkpy.network.wire.outward_address import outward_address
 
-    return _outward_address() if choose_target(program.values) is options.Target.RAY else "127.0.0.1"
+    return outward_address() if choose_target(program.values) is options.Target.RAY else "127.0.0.1"
 
 
 def _refuse_without_uid(graph: StreamGraph) -> None:
@@ -177,15 +178,3 @@ def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:
     if found is None or found.pays_within_process or read(values, options.AGGREGATE_PHASES) is options.AggregatePhases.TWO_PHASE:
         return found
     return None if choose_target(values) is options.Target.EMBEDDED else found
-
-
-def _outward_address() -> str:
-    """The address of the network interface that this machine sends with; nothing is sent."""
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.connect(("192.0.2.1", 9))  # reserved for documentation: no host has it
-            return str(sock.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"

@@ -57,19 +57,19 @@ def test_a_vertex_is_opened_and_closed_by_keyboard(browser: Any, cluster: str) -
         card.focus()
         found.page.keyboard.press("Enter")
         found.see_role("link", "Subtasks").press("Enter")
-        found.page.wait_for_function("location.hash.endsWith('/subtasks')")
+        found.page.wait_for_function("() => location.hash.endsWith('/subtasks')")
         found.see_role("link", "Close the vertex").press("Enter")
-        found.page.wait_for_function("!location.hash.includes('/v0')")
+        found.page.wait_for_function("() => !location.hash.includes('/v0')")
 
 
 def test_rows_are_sorted_by_the_headings_and_found_by_search(browser: Any) -> None:
     with serving(MadeUp(jobs=20)) as address, visit(browser, address) as found:
         table = found.page.get_by_role("table", name="Running jobs")
         table.get_by_role("button", name="Name").click()
-        found.page.wait_for_function("document.querySelector('tbody a').textContent === 'job 0'")
+        found.page.wait_for_function("() => document.querySelector('tbody a').textContent === 'job 0'")
         assert table.get_by_role("columnheader").first.get_attribute("aria-sort") == "ascending"
         found.page.get_by_role("searchbox", name="Search jobs").fill("job 16")
-        found.page.wait_for_function("document.querySelectorAll('tbody tr').length === 1")
+        found.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
 
 
 BOTTLENECKS = """async vertices => {
