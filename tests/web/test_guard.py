@@ -122,7 +122,7 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_told(token: str) ->
     assert token.strip() not in str(refused.value)
 
 
-def test_who_listens_everywhere_tells_the_name_of_the_machine() -> None:
+def test_who_listens_everywhere_tells_an_address_at_which_it_is_reached() -> None:
     server = RestServer(config(port=0, address="0.0.0.0", needs_token=False), SYSTEM_CLOCK)
     assert server.told == f"http://{outward_address()}:{server.port}"
     server.stop()
