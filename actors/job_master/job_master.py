@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
@@ -85,6 +85,8 @@ from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 log = logging.getLogger("flinkpy.jobmaster")
+
+T = TypeVar("T")
 
 
 class JobMaster(FencedRpcEndpoint):
@@ -292,17 +294,15 @@ class JobMaster(FencedRpcEndpoint):
         self._executors.request_metrics()
         return self.status.details(self.scheduler.details())
 
-    def request_execution_graph(self) -> ExecutionGraphInfo:
-        """Counters are as in ``request_details``."""
-        self._executors.request_metrics()
-        return self.status.graph_info(self.scheduler.report())
+    def request_execution_graph(self) -> Future[ExecutionGraphInfo]:
+        """If nobody has asked for counters lately, it is answered once the TaskExecutors have had time to report."""
+        are_old = self._executors.request_metrics()
+        return _told(self, are_old, lambda: self.status.graph_info(self.scheduler.report()))
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""
         self._executors.request_metrics()
-        answer: Future[JobMetrics] = Future()
-        self.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(self.status.job_metrics()))
-        return answer
+        return _told(self, True, self.status.job_metrics)
 
     def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
         return self._savepoints.request(request, wait_s)
@@ -317,3 +317,12 @@ class JobMaster(FencedRpcEndpoint):
         if everything and not self.status.has_ended:
             self.slots.pool.check_invariants()
             self._executors.check_invariants()
+
+
+def _told(job_master: JobMaster, is_later: bool, tell: Callable[[], T]) -> Future[T]:
+    """What there is to tell now, or later, when newer counters have come."""
+    if not is_later:
+        return Future.completed(tell())
+    answer: Future[T] = Future()
+    job_master.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(tell()))
+    return answer

@@ -27,6 +27,7 @@ class TaskExecutors:
     """
 
     METRICS_AGE_S = 0.25  # a request for metrics sooner than this after the last one reads nothing new
+    METRICS_OLD_S = 1.0  # what was asked for longer ago is not told to people any more
 
     def __init__(
         self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, config: RpcConfig, feed: Callable[..., None],
@@ -94,13 +95,16 @@ class TaskExecutors:
     def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
         self._heartbeats.answer_received(resource_id, payload)
 
-    def request_metrics(self) -> None:
-        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago."""
+    def request_metrics(self) -> bool:
+        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago. Returns whether those that are known are old: a
+        moment (``METRICS_AGE_S``) later there are newer ones."""
         now = self._endpoint.service.clock.monotonic()
-        if now - self._metrics_asked_at >= self.METRICS_AGE_S:
+        age_s = now - self._metrics_asked_at
+        if age_s >= self.METRICS_AGE_S:
             self._metrics_asked_at = now
             for executor in self._executors.values():
                 executor.gateway.heartbeat_from_job_master(self._job_master.resource_id)
+        return len(self._executors) > 0 and age_s >= self.METRICS_OLD_S
 
     def free_slots(self, resource_id: ResourceId, allocation_ids: Sequence[AllocationId], reason: str) -> None:
         executor = self._executors.get(resource_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,29 @@ def job(rest: Rest, options: dict[str, Any]) -> Iterator[str]:
         job_id = client.get_job_id()
         eventually(lambda: sum(vertex["tasks"]["RUNNING"] for vertex in rest.get(f"/jobs/{job_id}")["vertices"]) == 3)
         yield str(job_id)
+
+
+REACHED, GO_ON = threading.Event(), threading.Event()
+
+
+def reach(number: int) -> int:
+    REACHED.set()
+    GO_ON.wait(60)
+    return number
+
+
+def test_who_asks_for_the_first_time_is_told_how_it_stands_now(rest: Rest, options: dict[str, Any]) -> None:
+    env = embedded_environment(options)
+    env.from_sequence(0, 9).rebalance().map(reach).sink_to(DiscardingSink())
+    client = env.execute_async("first asked")
+    try:
+        assert REACHED.wait(60)
+        source, reached = rest.get(f"/jobs/{client.get_job_id()}")["vertices"]
+        assert source["metrics"]["write-records"] > 0
+        assert rest.get(f"/jobs/{client.get_job_id()}/vertices/{reached['id']}/backpressure")["subtasks"][0]["busyRatio"] > 0
+    finally:
+        GO_ON.set()
+        client.get_job_execution_result().result(60)
 
 
 def vertices(rest: Rest, job: str) -> list[str]:
