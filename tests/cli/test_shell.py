@@ -19,7 +19,7 @@ from tests.waiting import PATIENCE_S, eventually
 
 FLINKPY = [sys.executable, "-m", "flinkpy"]
 ENDLESS = "numbers = env.from_sequence(1, 10**15)"
-SAYS_SO = "lambda n: n == 5 and print('it is', 'going', flush=True)"
+SAYS_SO = "lambda n: n == 5 and print('it is' + ' going', flush=True)"
 GOING = f"_ = numbers.add_sink({SAYS_SO})"
 
 

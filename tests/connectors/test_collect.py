@@ -166,8 +166,9 @@ def test_what_is_gathered_is_of_the_last_attempts(limit: int | None, expected: l
         gatherer = threading.Thread(target=lambda: gathered.extend(server.gathered(limit)))
         attempt_of(server, 0, [["old"]])
         gatherer.start()
-        eventually(lambda: server.statistics().queued_bytes == 0)
+        eventually(lambda: server.statistics().ended == 1 and server.statistics().queued_bytes == 0)
         attempt_of(server, 1, [])
+        eventually(lambda: server.statistics().ended == 2)  # it knows that there is a later attempt
         attempt_of(server, 0, [["other"]], subtask=1)
         attempt_of(server, 2, [["new"], ["newer"]])
         server.job_ended()
