@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from flinkpy.connectors.discarding_sink import DiscardingSink
 from flinkpy.core.clock import SYSTEM_CLOCK, ManualClock
 from flinkpy.core.errors import ConfigurationError, JobExecutionError
 from flinkpy.core.ids import JobId
-from flinkpy.core.lifecycles import JobState
+from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.history import HistoryConfig
 from flinkpy.datastream import MapFunction
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
@@ -198,7 +199,8 @@ def test_a_job_is_archived_once(folder: Path) -> None:
 
 
 def overview(number: int) -> dict[str, str]:
-    told = {"jid": f"{number:032x}", "name": "job", "state": "FINISHED", "start-time": number, "end-time": number, "tasks": {}}
+    told = {"jid": f"{number:032x}", "name": "job", "state": "FINISHED", "start-time": number, "end-time": number,
+            "tasks": {state.name.lower(): 0 for state in ExecutionState}}
     return {"/jobs/overview": json.dumps({"jobs": [told]}), f"/jobs/{number:032x}": f'{{"jid": "{number:032x}"}}'}
 
 
@@ -223,6 +225,52 @@ def test_new_archives_are_found_when_it_is_time_to_look_and_damaged_ones_are_lef
     assert [each["end-time"] for each in archives.overviews()] == [2, 1]
     assert archives.answer(f"/jobs/{7:032x}") is None
     assert archives.answer(f"/jobs/{2:032x}") == f'{{"jid": "{2:032x}"}}'
+
+
+@pytest.mark.parametrize("damage", [
+    {"jid": 5}, {"jid": "0" * 32}, {"name": None}, {"state": "DONE"}, {"state": ["FINISHED"]}, {"end-time": None}, {"end-time": "now"},
+    {"end-time": True}, {"end-time": math.nan}, {"start-time": {}}, {"tasks": None}, {"tasks": 5}, {"tasks": {}}, {"tasks": {"created": "many"}},
+])
+def test_an_archive_whose_overview_makes_no_sense_is_left_out(tmp_path: Path, damage: dict[str, Any]) -> None:
+    archived(tmp_path)(1)
+    told = json.loads(overview(7)["/jobs/overview"])["jobs"][0]
+    write_archive(LocalFileStore(), str(tmp_path), JobId(f"{7:032x}"), {"/jobs/overview": json.dumps({"jobs": [{**told, **damage}]})})
+    archives = Archives([str(tmp_path)], ManualClock())
+    assert [each["end-time"] for each in archives.overviews()] == [1]
+    assert archives.answer(f"/jobs/{7:032x}") is None
+
+
+@pytest.mark.parametrize("text", [
+    "5", "[]", "null", '{"archive": 5}', '{"archive": [5]}', '{"archive": [{"path": "/jobs/overview", "json": 5}]}',
+    '{"archive": [{"path": "/jobs/overview", "json": {}}]}', '{"archive": [{"path": [], "json": "{}"}]}',
+    *(json.dumps({"archive": [{"path": "/jobs/overview", "json": told}]})
+      for told in ("[]", "{}", "5", "", '{"jobs": null}', '{"jobs": [5]}', "[" * 100_000)), "[" * 100_000,
+])
+def test_a_file_that_is_no_archive_is_left_out(tmp_path: Path, text: str) -> None:
+    archived(tmp_path)(1)
+    (tmp_path / f"{7:032x}").write_text(text)
+    archives = Archives([str(tmp_path)], ManualClock())
+    assert [each["end-time"] for each in archives.overviews()] == [1]
+
+
+def test_what_is_damaged_after_it_was_listed_is_not_in_the_history(tmp_path: Path) -> None:
+    archived(tmp_path)(1, 2)
+    port = free_port()
+    server = history_server(HistoryConfig.of(
+        {"historyserver.archive.fs.dir": str(tmp_path), "historyserver.web.port": port, "rest.authentication": "NONE"}), ManualClock())
+    try:
+        rest = Rest(port)
+        assert len(rest.get("/jobs")["jobs"]) == 2
+        (tmp_path / f"{1:032x}").write_text("5")
+        write_archive_anew(tmp_path, 2, {f"/jobs/{2:032x}/metrics": "[5]"})
+        assert rest.ask(f"/jobs/{1:032x}").status == rest.ask(f"/jobs/{2:032x}/metrics?get=a").status == 404
+    finally:
+        server.stop()
+
+
+def write_archive_anew(folder: Path, number: int, more: dict[str, str]) -> None:
+    (folder / f"{number:032x}").unlink()
+    write_archive(LocalFileStore(), str(folder), JobId(f"{number:032x}"), {**overview(number), **more})
 
 
 def test_only_so_many_archives_are_kept_as_wanted(tmp_path: Path) -> None:

@@ -25,11 +25,14 @@ def is_archived(store: FileStore, folder: str, job_id: JobId) -> bool:
 
 def read_archive(store: FileStore, folder: str, job_id: JobId) -> dict[str, str]:
     """What was written. Raises ValueError for a file that is no archive."""
-    found = json.loads(store.read(join(folder, job_id)))
+    path = join(folder, job_id)
     try:
-        return {each["path"]: each["json"] for each in found["archive"]}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{join(folder, job_id)} is no archive of a job: {type(error).__name__}") from None
+        answers = {each["path"]: each["json"] for each in json.loads(store.read(path))["archive"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is no archive of a job: {type(error).__name__}") from None
+    if not all(isinstance(text, str) for answer in answers.items() for text in answer):
+        raise ValueError(f"{path} is no archive of a job: its answers are no text")
+    return answers
 
 
 def archived_jobs(store: FileStore, folder: str) -> Sequence[JobId]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute, join
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
@@ -89,8 +90,19 @@ class Archives:
 
 def _overview(store: FileStore, folder: str, job_id: JobId) -> dict[str, Any] | None:
     try:
-        overview: dict[str, Any] = json.loads(read_archive(store, folder, job_id)[OVERVIEW])["jobs"][0]
-        return overview
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        LOG.warning("the archive of job %s in %s cannot be read, and is left out: %s", job_id, folder, error)
+        overview = json.loads(read_archive(store, folder, job_id)[OVERVIEW])["jobs"][0]
+        if not _is_overview(overview, job_id):
+            raise ValueError("its overview is not that of this job")
+    except (OSError, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        LOG.warning("the archive of job %s in %s cannot be read, and is left out: %s: %s", job_id, folder, type(error).__name__, error)
         return None
+    found: dict[str, Any] = overview
+    return found
+
+
+def _is_overview(told: Any, job_id: JobId) -> bool:
+    """Whether all is there that lists of jobs show."""
+    return (isinstance(told, dict) and told.get("jid") == job_id and isinstance(told.get("name"), str)
+            and told.get("state") in JobState.__members__ and isinstance(told.get("tasks"), dict)
+            and all(type(told.get(name)) is int for name in ("start-time", "end-time"))
+            and all(type(told["tasks"].get(state.name.lower())) is int for state in ExecutionState))

@@ -58,12 +58,15 @@ async def get_archived(request: Request) -> Response:
     path = "/jobs/" + request.path_params["path"]
     try:
         answer = await run_in_threadpool(archives.answer, path)
-    except FileNotFoundError:
+    except (OSError, ValueError):  # gone, or damaged since it was listed
         answer = None
     if answer is None:
         raise not_found(f"{path} is not in the history")
     if has_metrics(path):
-        return JSONResponse(chosen(json.loads(answer), request.query_params.get("get"), request.query_params.get("agg")))
+        try:
+            return JSONResponse(chosen(json.loads(answer), request.query_params.get("get"), request.query_params.get("agg")))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise not_found(f"{path} is damaged in the history") from None
     return Response(answer, media_type="application/json")
 
 
