@@ -183,8 +183,11 @@ class MetricGroup:
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """A group below this one. With ``extra`` it is two levels below, named by a key and its value, which also
-        become a variable of the group."""
+        become a variable of the group. Raises ProgramError unless they are text that is not empty."""
         below = (name,) if extra is None else (name, extra)
+        for each in below:
+            if not isinstance(each, str) or not each:
+                raise ProgramError(f"a group of metrics is named by text that is not empty, this is {each!r:.80}")
         variables = self._variables if extra is None else {**self._variables, f"<{name}>": extra}
         return MetricGroup(self._metrics, (*self._scope, *below), self._clock, variables, self._operator, (*self._groups, *below),
                            (*self._logical, name))

@@ -67,7 +67,8 @@ def test_a_distribution_of_nothing_has_no_mean(group: MetricGroup) -> None:
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda group: group.gauge("g", 5), "takes a function without arguments"), (lambda group: group.meter("m", 0), "seconds from 1 on"),
-    (lambda group: group.counter(""), "text that is not empty"),
+    (lambda group: group.counter(""), "text that is not empty"), (lambda group: group.add_group(5), "named by text that is not empty, this is 5"),
+    (lambda group: group.add_group("k", ""), "named by text"), (lambda group: group.add_group(None), "named by text"),
 ])
 def test_what_is_no_metric_is_refused(group: MetricGroup, call: object, message: str) -> None:
     assert callable(call)
