@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.gateways import (
@@ -86,8 +86,6 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 log = logging.getLogger("flinkpy.jobmaster")
 
-T = TypeVar("T")
-
 
 class JobMaster(FencedRpcEndpoint):
     """``on_terminal(result, details)`` is called once, in the main thread, when the job has ended; the owner of the
@@ -96,6 +94,8 @@ class JobMaster(FencedRpcEndpoint):
     all that changes."""
 
     gateway = JobMasterGateway
+
+    COUNTERS_FRESH_S = 1.0  # what was asked for longer ago is not told to people any more
 
     def __init__(
         self, service: RpcService, job_graph: JobGraph, resource_manager: LeaderRetrievalService,
@@ -296,13 +296,12 @@ class JobMaster(FencedRpcEndpoint):
 
     def request_execution_graph(self) -> Future[ExecutionGraphInfo]:
         """If nobody has asked for counters lately, it is answered once the TaskExecutors have had time to report."""
-        are_old = self._executors.request_metrics()
-        return _told(self, are_old, lambda: self.status.graph_info(self.scheduler.report()))
+        counted = self._executors.request_metrics(self.COUNTERS_FRESH_S)
+        return counted.then(lambda _: self.status.graph_info(self.scheduler.report()))
 
     def request_metrics(self) -> Future[JobMetrics]:
         """Answered once the TaskExecutors have had time to report; the counters of a slow one are those of its last heartbeat."""
-        self._executors.request_metrics()
-        return _told(self, True, self.status.job_metrics)
+        return self._executors.request_metrics().then(lambda _: self.status.job_metrics())
 
     def request_savepoint(self, request: SavepointRequest, wait_s: float) -> Future[SavepointStatus]:
         return self._savepoints.request(request, wait_s)
@@ -317,12 +316,3 @@ class JobMaster(FencedRpcEndpoint):
         if everything and not self.status.has_ended:
             self.slots.pool.check_invariants()
             self._executors.check_invariants()
-
-
-def _told(job_master: JobMaster, is_later: bool, tell: Callable[[], T]) -> Future[T]:
-    """What there is to tell now, or later, when newer counters have come."""
-    if not is_later:
-        return Future.completed(tell())
-    answer: Future[T] = Future()
-    job_master.schedule_run_async(TaskExecutors.METRICS_AGE_S, lambda: answer.complete(tell()))
-    return answer

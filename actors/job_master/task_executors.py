@@ -11,6 +11,7 @@ from flinkpy.actors.job_master.executor_connection import DeployedTask, Executor
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_requester
 from flinkpy.core.errors import EngineError, NotRegisteredError, TaskExecutorLostError
+from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import RpcConfig
@@ -27,7 +28,6 @@ class TaskExecutors:
     """
 
     METRICS_AGE_S = 0.25  # a request for metrics sooner than this after the last one reads nothing new
-    METRICS_OLD_S = 1.0  # what was asked for longer ago is not told to people any more
 
     def __init__(
         self, endpoint: RpcEndpoint, job_master: JobMasterRegistration, config: RpcConfig, feed: Callable[..., None],
@@ -38,6 +38,7 @@ class TaskExecutors:
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
         self._metrics_asked_at = float("-inf")
+        self._counted: Future[None] = Future.completed(None)  # open while newer counters are on their way
         self._heartbeats = heartbeat_requester(
             endpoint, config, lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"), on_heartbeat)
 
@@ -49,6 +50,7 @@ class TaskExecutors:
             executor.gateway.disconnect_job_master(self._job_master.job_id, reason)
         self._executors.clear()
         self._tasks.clear()
+        self._counted.complete(None)
 
     # -- TaskExecutors -----------------------------------------------------------------------------------------------------
 
@@ -95,16 +97,21 @@ class TaskExecutors:
     def heartbeat_received(self, resource_id: ResourceId, payload: JobHeartbeat) -> None:
         self._heartbeats.answer_received(resource_id, payload)
 
-    def request_metrics(self) -> bool:
-        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago. Returns whether those that are known are old: a
-        moment (``METRICS_AGE_S``) later there are newer ones."""
+    def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
+        """Has every TaskExecutor send its counters now, unless they were asked for a moment ago. The future completes when they have had time to, or
+        when these connections close; at once if they were asked less than ``fresh_s`` ago, so that what is known is not old."""
         now = self._endpoint.service.clock.monotonic()
         age_s = now - self._metrics_asked_at
         if age_s >= self.METRICS_AGE_S:
             self._metrics_asked_at = now
             for executor in self._executors.values():
                 executor.gateway.heartbeat_from_job_master(self._job_master.resource_id)
-        return len(self._executors) > 0 and age_s >= self.METRICS_OLD_S
+        if age_s < fresh_s or not self._executors:
+            return Future.completed(None)
+        if self._counted.done:
+            self._counted = Future()
+            self._endpoint.schedule_run_async(self.METRICS_AGE_S, partial(self._counted.complete, None))
+        return self._counted
 
     def free_slots(self, resource_id: ResourceId, allocation_ids: Sequence[AllocationId], reason: str) -> None:
         executor = self._executors.get(resource_id)

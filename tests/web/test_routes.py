@@ -230,6 +230,7 @@ def test_a_name_that_utf_8_cannot_hold_hides_no_other_job(rest: Rest, options: d
     def fails(number: int) -> int:
         raise ValueError("caf\udce9")
 
+    GO.set()  # the job that is held lets this one have its thread
     env = embedded_environment({**options, "restart-strategy.type": "none"})
     env.from_collection([1]).map(fails).sink_to(DiscardingSink())
     job_id = env.execute_async("caf\udce9").get_job_id()
