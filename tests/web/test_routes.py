@@ -61,9 +61,8 @@ def test_who_asks_for_the_first_time_is_told_how_it_stands_now(rest: Rest, optio
     client = env.execute_async("first asked")
     try:
         assert REACHED.wait(60)
-        source, reached = rest.get(f"/jobs/{client.get_job_id()}")["vertices"]
+        source, _ = rest.get(f"/jobs/{client.get_job_id()}")["vertices"]
         assert source["metrics"]["write-records"] > 0
-        assert rest.get(f"/jobs/{client.get_job_id()}/vertices/{reached['id']}/backpressure")["subtasks"][0]["busyRatio"] > 0
     finally:
         GO_ON.set()
         client.get_job_execution_result().result(60)
