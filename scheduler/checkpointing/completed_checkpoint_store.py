@@ -76,7 +76,7 @@ class CompletedCheckpointStore:
     def job_ends(self, state: JobState) -> None:
         """In this state, which is terminal."""
         if state is not JobState.FINISHED and self.own and self.own[-1] is self._claimed:
-            self.shared.release(self.own.pop().checkpoint_id)  # its files stay
+            self.shared.disown(self.own.pop().checkpoint_id)
         if not outlives_job(self._settings.retention, state):
             while self.own:
                 self._discard(self.own.popleft())

@@ -30,6 +30,7 @@ class SharedStateRegistry:
         self._used: defaultdict[int, set[str]] = defaultdict(set)  # by each checkpoint
         self._users: defaultdict[str, set[int]] = defaultdict(set)  # of each file
         self._claimed: dict[str, str] = {}  # files that were another job's: where the checkpoint is that was claimed
+        self._spared: set[str] = set()  # files that are another job's again
 
     @property
     def files(self) -> frozenset[str]:
@@ -61,6 +62,11 @@ class SharedStateRegistry:
         """The checkpoint is gone, or will never be. Returns what is to be deleted now."""
         return self._leave(checkpoint_id, self._used.pop(checkpoint_id, set()))
 
+    def disown(self, checkpoint_id: int) -> None:
+        """The checkpoint stays, and is not the job's any more. A task may be late to name its files: they are never deleted."""
+        self._spared |= self._used.get(checkpoint_id, set())
+        self.release(checkpoint_id)
+
     def _leave(self, checkpoint_id: int, files: set[str]) -> list[DiscardSharedFiles]:
         unused: defaultdict[str | None, list[str]] = defaultdict(list)
         for file in sorted(files):
@@ -68,7 +74,9 @@ class SharedStateRegistry:
             users.discard(checkpoint_id)
             if not users:
                 del self._users[file]
-                unused[self._claimed.pop(file, None)].append(file)
+                location = self._claimed.pop(file, None)
+                if file not in self._spared:
+                    unused[location].append(file)
         if checkpoint_id in self._used:
             self._used[checkpoint_id] -= files
         return [DiscardSharedFiles(tuple(names), location) for location, names in unused.items()]
