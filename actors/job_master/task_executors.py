@@ -37,7 +37,8 @@ class TaskExecutors:
         self._retry_s = config.registration_initial.total_seconds()
         self._executors: dict[ResourceId, ExecutorConnection] = {}
         self._tasks: dict[ExecutionAttemptId, DeployedTask] = {}
-        self._metrics_asked_at = float("-inf")
+        self._metrics_asked_at = float("-inf")  # the answers may be on their way
+        self._metrics_known_from = float("-inf")  # when they were asked for the time before: those answers are here
         self._counted: Future[None] = Future.completed(None)  # open while newer counters are on their way
         self._heartbeats = heartbeat_requester(
             endpoint, config, lambda peer: self.lose_executor(peer, "it sent no heartbeat in time"), on_heartbeat)
@@ -99,14 +100,15 @@ class TaskExecutors:
 
     def request_metrics(self, fresh_s: float = 0.0) -> Future[None]:
         """Has every TaskExecutor send its counters now, unless they were asked for a moment ago. The future completes when they have had time to, or
-        when these connections close; at once if they were asked less than ``fresh_s`` ago, so that what is known is not old."""
+        when these connections close; at once if what they have sent was asked for less than ``fresh_s`` ago."""
+        if not self._executors:
+            return Future.completed(None)
         now = self._endpoint.service.clock.monotonic()
-        age_s = now - self._metrics_asked_at
-        if age_s >= self.METRICS_AGE_S:
-            self._metrics_asked_at = now
+        if now - self._metrics_asked_at >= self.METRICS_AGE_S:
+            self._metrics_known_from, self._metrics_asked_at = self._metrics_asked_at, now
             for executor in self._executors.values():
                 executor.gateway.heartbeat_from_job_master(self._job_master.resource_id)
-        if age_s < fresh_s or not self._executors:
+        if now - self._metrics_known_from < fresh_s:
             return Future.completed(None)
         if self._counted.done:
             self._counted = Future()
