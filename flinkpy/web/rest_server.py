@@ -19,7 +19,7 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.metrics import MetricsConfig
-from flinkpy.core.options.rest import REST_BIND_ADDRESS, REST_PORT, RestConfig
+from flinkpy.core.options.rest import RestConfig
 from flinkpy.network.wire.outward_address import outward_address
 from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
@@ -109,7 +109,7 @@ def _bound(config: RestConfig) -> socket.socket:
         return _listening(config.address, config.port or 0)
     except OSError as error:
         is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        what = f"{REST_PORT.key}: {config.address}:{config.port}" if is_port else f"{REST_BIND_ADDRESS.key}: {config.address}"
+        what = f"{config.port_key}: {config.address}:{config.port}" if is_port else f"{config.address_key}: {config.address}"
         raise ConfigurationError(f"option {what} cannot be had ({error.strerror})") from None
 
 

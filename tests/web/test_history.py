@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -291,3 +292,12 @@ def test_the_report_on_a_job_tells_its_attempts_and_failures(folder: Path) -> No
     assert "subtask 0, attempt 0: FAILED on" in report
     assert report.count("UserCodeError in Source: Collection Source") == 2
     assert "(the job ended)" in report
+
+
+def test_a_place_that_cannot_be_had_is_refused_with_the_name_of_its_option(tmp_path: Path) -> None:
+    with socket.create_server(("localhost", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=rf"option historyserver.web.port: localhost:{port} cannot be had"):
+            served(tmp_path, **{"historyserver.web.port": port})
+    with pytest.raises(ConfigurationError, match=r"option historyserver.web.address: 192.0.2.1 cannot be had"):
+        served(tmp_path, **{"historyserver.web.address": "192.0.2.1"})

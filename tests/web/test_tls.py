@@ -15,7 +15,9 @@ import pytest
 from flinkpy.cluster.embedded import stop_embedded
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.history import HistoryConfig
 from flinkpy.core.options.rest import RestConfig
+from flinkpy.web.history.history_server import history_server
 from flinkpy.web.rest_server import RestServer
 from tests.ports import free_port
 from tests.web.certificates import Authority, Signed
@@ -133,3 +135,21 @@ def test_what_is_missing_or_wrong_is_named(authority: Authority, server: Signed,
     ):
         with pytest.raises(ConfigurationError, match=says):
             RestServer(of(**options), SYSTEM_CLOCK)
+
+
+def test_the_history_server_speaks_https_with_the_same_files(authority: Authority, server: Signed, tmp_path: Path) -> None:
+    options = {
+        "historyserver.archive.fs.dir": str(tmp_path), "historyserver.web.port": 0, "historyserver.web.ssl.enabled": True, "rest.token": "right",
+        "security.ssl.rest.keystore": str(server.certificate), "security.ssl.rest.key": str(server.key),
+    }
+    history = history_server(HistoryConfig.of(options), SYSTEM_CLOCK)
+    try:
+        assert history.url == f"https://localhost:{history.port}"
+        assert status_of(history.port, trusting(authority)) == 200
+    finally:
+        history.stop()
+
+
+def test_a_history_server_without_a_certificate_names_its_own_option(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"option historyserver.web.ssl.enabled: name .* with security.ssl.rest.keystore"):
+        HistoryConfig.of({"historyserver.archive.fs.dir": str(tmp_path), "historyserver.web.ssl.enabled": True})

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.schema import option, read
+from flinkpy.core.options.schema import Option, option, read
 
 
 class RestAuthentication(Enum):
@@ -57,13 +57,13 @@ class TlsConfig:
     truststore: str | None = None
 
     @staticmethod
-    def of(values: Mapping[str, Any]) -> TlsConfig | None:
-        """Raises ConfigurationError if a file that is needed is not named."""
-        if not read(values, TLS_ENABLED):
+    def of(values: Mapping[str, Any], enabled: Option[bool] = TLS_ENABLED) -> TlsConfig | None:
+        """None unless the option ``enabled`` is true. Raises ConfigurationError if a file that is needed is not named."""
+        if not read(values, enabled):
             return None
         keystore, truststore = read(values, TLS_KEYSTORE), read(values, TLS_TRUSTSTORE)
         if keystore is None:
-            raise ConfigurationError(f"option {TLS_ENABLED.key}: name the certificate's PEM file with {TLS_KEYSTORE.key}")
+            raise ConfigurationError(f"option {enabled.key}: name the certificate's PEM file with {TLS_KEYSTORE.key}")
         if not read(values, TLS_CLIENTS):
             return TlsConfig(keystore, read(values, TLS_KEY), read(values, TLS_KEY_PASSWORD))
         if truststore is None:
@@ -73,7 +73,8 @@ class TlsConfig:
 
 @dataclass(frozen=True)
 class RestConfig:
-    """``token`` None: one is made, if there is to be one. Raises ConfigurationError for a token that no header can carry."""
+    """``token`` None: one is made, if there is to be one. ``address_key`` and ``port_key`` are the options that said where it listens.
+    Raises ConfigurationError for a token that no header can carry."""
 
     enabled: bool = False
     address: str = "localhost"
@@ -81,6 +82,8 @@ class RestConfig:
     needs_token: bool = True
     token: str | None = field(default=None, repr=False)
     tls: TlsConfig | None = None
+    address_key: str = REST_BIND_ADDRESS.key
+    port_key: str = REST_PORT.key
 
     def __post_init__(self) -> None:
         token = self.token or ""
