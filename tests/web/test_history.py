@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ import pytest
 
 from flinkpy.actors.gateways import JobResult
 from flinkpy.actors.job_store import ArchivedJob
+from flinkpy.cli.shown import archived_jobs
 from flinkpy.cli.shown.archived_jobs import archived_overviews
 from flinkpy.cli.shown.shown_job import job_report
 from flinkpy.cluster.embedded import stop_embedded
@@ -301,3 +303,22 @@ def test_a_place_that_cannot_be_had_is_refused_with_the_name_of_its_option(tmp_p
             served(tmp_path, **{"historyserver.web.port": port})
     with pytest.raises(ConfigurationError, match=r"option historyserver.web.address: 192.0.2.1 cannot be had"):
         served(tmp_path, **{"historyserver.web.address": "192.0.2.1"})
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("has_jobs", [True, False])
+def test_who_serves_folders_is_told_which_has_no_archives(
+    tmp_path: Path, has_jobs: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(archived_jobs, "threading", SimpleNamespace(Event=lambda: SimpleNamespace(wait=interrupted)))
+    if has_jobs:
+        archived(tmp_path)(1)
+    archived_jobs.serve_history([f"historyserver.archive.fs.dir={tmp_path},{tmp_path}/mispelt", "historyserver.web.port=0"], None)
+    told = capsys.readouterr()
+    assert told.out.startswith(f"history of {tmp_path}, {tmp_path}/mispelt: http://localhost:")
+    lines = [f"there are no archives in {folder} so far; clusters with jobmanager.archive.fs.dir={folder} write them"
+             for folder in (str(tmp_path), f"{tmp_path}/mispelt")]
+    assert told.err.splitlines() == lines[has_jobs:]

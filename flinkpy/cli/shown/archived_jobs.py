@@ -15,11 +15,14 @@ from flinkpy.cli.run import gather
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
-from flinkpy.core.options.history import HistoryConfig, archive_folders
+from flinkpy.core.options.history import ARCHIVE_FOLDER, HistoryConfig, archive_folders
+from flinkpy.state.checkpoints.locations import absolute
+from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 
 def serve_history(definitions: Sequence[str], conf: Path | None) -> None:
     """Serves the archives until it is interrupted."""
+    from flinkpy.web.history.archive_files import archived_jobs
     from flinkpy.web.history.history_server import history_server
 
     logging.basicConfig(level=logging.WARNING)
@@ -27,6 +30,9 @@ def serve_history(definitions: Sequence[str], conf: Path | None) -> None:
     server = history_server(config, SYSTEM_CLOCK)
     try:
         click.echo(f"history of {', '.join(config.folders)}: {server.told}")
+        for folder in map(absolute, config.folders):
+            if not archived_jobs(file_store_of(folder), folder):
+                click.echo(f"there are no archives in {folder} so far; clusters with {ARCHIVE_FOLDER.key}={folder} write them", err=True)
         threading.Event().wait()
     except KeyboardInterrupt:
         pass
