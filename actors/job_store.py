@@ -31,6 +31,7 @@ from flinkpy.core.elements import CheckpointOptions, SnapshotType
 from flinkpy.core.errors import FencingError, FlinkpyError, ProgramError, SavepointError
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.lifecycles import JobState
+from flinkpy.core.program.program_pickler import dumps_any
 from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.protocol import SnapshotRequested
@@ -104,7 +105,7 @@ class JobStore:
     def add(self, job_graph: JobGraph) -> None:
         """Keeps the job. If this fails, the next JobManager may find the job all the same."""
         name = self._new_file(job_graph.job_id, "graph")
-        data = _with_head(_dumps(job_graph), name=job_graph.name)
+        data = _with_head(dumps_any(job_graph), name=job_graph.name)
         try:
             self._fenced(lambda: self._store.write(name, data))
         except OSError:
@@ -215,21 +216,14 @@ def _term_of(file: str) -> int:
     return int(match[2])
 
 
-def _dumps(value: object) -> bytes:
-    import cloudpickle
-
-    data: bytes = cloudpickle.dumps(value, protocol=5)
-    return data
-
-
 def _pickled(job: ArchivedJob) -> bytes:
     """An error or an accumulator of the user's may not pickle: then its text stands for it, and accumulators are left out."""
     try:
-        return _dumps(job)
+        return dumps_any(job)
     except Exception:  # whatever a foreign __reduce__ raises
         error = None if job.result.error is None else portable(job.result.error)
         result = replace(job.result, error=error, accumulators={})
-        return _dumps(ArchivedJob(result, replace(job.details, error=error)))
+        return dumps_any(ArchivedJob(result, replace(job.details, error=error)))
 
 
 def _with_head(body: bytes, **head: Any) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from flinkpy.core.clock import Clock
+from flinkpy.core.program.program_pickler import dumps_any
 from flinkpy.metrics.reported import reported
 
 LOG = logging.getLogger(__name__)
@@ -39,18 +40,14 @@ class LiveAccumulators:
         return self.last_reading != before
 
     def _pickled(self, values: dict[str, Any]) -> bytes:
-        import cloudpickle  # accumulators may have classes of the program
-
         try:
-            return cast(bytes, cloudpickle.dumps(values, protocol=5))
+            return dumps_any(values)  # accumulators may have classes of the program
         except Exception:  # a class's __reduce__ may raise anything
-            return cast(bytes, cloudpickle.dumps({name: value for name, value in values.items() if self._travels(name, value)}, protocol=5))
+            return dumps_any({name: value for name, value in values.items() if self._travels(name, value)})
 
     def _travels(self, name: str, value: Any) -> bool:
-        import cloudpickle
-
         try:
-            cloudpickle.dumps(value, protocol=5)
+            dumps_any(value)
         except Exception as error:
             if not self._warned:
                 self._warned = True

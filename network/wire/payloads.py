@@ -40,6 +40,7 @@ from flinkpy.core.elements import (
 )
 from flinkpy.core.errors import NetworkProtocolError, ProgramError
 from flinkpy.core.program.by_value import StreamPickler
+from flinkpy.core.program.program_pickler import dumps_any
 from flinkpy.network.wire.frames import FLAG_OWN_BUFFER, FLAG_STREAM, FLAG_TIMESTAMPS, Frame, FrameKind
 
 if TYPE_CHECKING:
@@ -145,10 +146,8 @@ class ElementEncoder:
             except _PICKLE_TROUBLE:
                 self._special = True
                 kept_out.clear()
-        import cloudpickle
-
         try:
-            return bytes(cloudpickle.dumps(values, protocol=5))
+            return dumps_any(values)
         except Exception as error:
             raise ProgramError(f"records cannot be sent to another process: {error}; emit plain values, tuples, rows or picklable objects") from error
 

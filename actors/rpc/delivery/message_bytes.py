@@ -13,15 +13,14 @@ from typing import cast
 from flinkpy.actors.rpc.delivery.envelope import Handshake, Message, RpcAnswer, RpcInvocation
 from flinkpy.actors.rpc.delivery.portable_errors import portable, remote_traceback_of, with_remote_traceback
 from flinkpy.core.errors import FlinkpyError, RpcError
+from flinkpy.core.program.program_pickler import dumps_any
 
 
 def pack(message: Message) -> bytes:
     """Returns the message as bytes. Raises RpcError for a request that does not pickle; an answer that does not
     becomes one with an error."""
-    import cloudpickle
-
     try:
-        return cast(bytes, cloudpickle.dumps(message, protocol=5))
+        return dumps_any(message)
     except Exception as error:  # whatever a foreign __reduce__ raises
         refused = RpcError(f"{describe(message)} cannot be sent to another process: {type(error).__name__}: {error}")
         if isinstance(message, RpcAnswer):

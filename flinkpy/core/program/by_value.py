@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
+from flinkpy.core.program.program_pickler import dumps_any
+
 KEPT = 4096  # the most recent classes, kept alive here even if nothing else refers to them yet
 
 _known: WeakValueDictionary[str, type] = WeakValueDictionary()
@@ -65,14 +67,10 @@ class _Pickler(pickle.Pickler):
         if self.only_here:
             _known[name] = obj  # ``names`` keeps it
             if self.definitions is not None and name not in self.definitions:
-                import cloudpickle
-
-                self.definitions[name] = cloudpickle.dumps(obj, protocol=5)
+                self.definitions[name] = dumps_any(obj)
         elif obj not in self.sent:
-            import cloudpickle
-
             self.sends.append(obj)
-            return _defined, (name, cloudpickle.dumps(obj, protocol=5))
+            return _defined, (name, dumps_any(obj))
         return _named, (name,)
 
 

@@ -11,15 +11,15 @@ import io
 import pickle
 import sys
 import sysconfig
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import _lru_cache_wrapper, cache, cached_property, lru_cache
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.program_pickler import program_pickler
 
 
 class OutOfBand:
@@ -40,7 +40,7 @@ def dumps(value: Any, what: str = "the program", out_of_band: list[OutOfBand] | 
     def pickled(part: Any) -> bytes:
         file = io.BytesIO()
         if out_of_band is None:
-            _pickler()(file, protocol=5).dump(part)
+            program_pickler()(file, protocol=5).dump(part)
         else:
             pickler = _naming_pickler()(file, protocol=5)
             pickler.out_of_band = out_of_band
@@ -60,18 +60,8 @@ def dumps_state(value: Any, what: str) -> bytes:
 
 
 @cache
-def _pickler() -> Any:
-    import cloudpickle
-
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        dispatch_table = ChainMap({_lru_cache_wrapper: _reduced_cache, cached_property: _reduced_property}, cloudpickle.Pickler.dispatch_table)
-
-    return Pickler
-
-
-@cache
 def _naming_pickler() -> Any:
-    class Pickler(_pickler()):  # type: ignore[misc]
+    class Pickler(program_pickler()):  # type: ignore[misc]
         out_of_band: list[OutOfBand]
 
         def persistent_id(self, value: Any) -> int | None:
@@ -106,37 +96,6 @@ def _is_installed(module: str | None) -> bool:
     """Whether every worker can import it, because it is not the program's own."""
     file = getattr(sys.modules.get(module or ""), "__file__", None)
     return module != "__main__" and (file is None or file.startswith(_installed_folders()) or (module or "").partition(".")[0] == "flinkpy")
-
-
-def _reduced_cache(cached: Any) -> str | tuple[Any, ...]:
-    """Pickles a function under ``functools.lru_cache``, which by itself always pickles by name. If it is the program's
-    own, it travels by value and starts with an empty cache."""
-    import cloudpickle
-
-    module, name = getattr(cached, "__module__", ""), getattr(cached, "__qualname__", "")
-    if module != "__main__" and module not in cloudpickle.list_registry_pickle_by_value():
-        found: Any = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is cached:
-            return str(name)
-    return _cached, (cached.__wrapped__, cached.cache_parameters())
-
-
-def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
-    return lru_cache(**parameters)(function)
-
-
-def _reduced_property(cached: cached_property[Any]) -> tuple[Any, ...]:
-    """Before Python 3.12 a cached_property holds a lock, so a class of the program that has one could not be
-    pickled."""
-    return _property, (cached.func, cached.attrname)
-
-
-def _property(function: Callable[[Any], Any], name: str) -> cached_property[Any]:
-    made = cached_property(function)
-    made.attrname = name
-    return made
 
 
 def _explained(value: Any, pickled: Callable[[Any], bytes]) -> str | None:

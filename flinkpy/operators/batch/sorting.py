@@ -13,6 +13,7 @@ import heapq
 import pickle
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import canonical_key, stable_hash
 from flinkpy.core.memory import SizeEstimator
 from flinkpy.core.program.by_value import StreamPickler
+from flinkpy.core.program.program_pickler import dumps_any
 from flinkpy.core.spill_file import SpillFile
 
 NO_TIME = MIN_TIMESTAMP - 1  # stands for the timestamp of a record that has none
@@ -231,11 +233,9 @@ def _completed(items: list[Any]) -> list[Item]:
 
 
 def _dumped_by_value(items: Any, by_value: StreamPickler) -> bytes:
-    try:
+    with suppress(Exception):  # a lambda among them, for one
         return by_value.dumps(items)
-    except Exception:
-        import cloudpickle
     try:
-        return bytes(cloudpickle.dumps(items, protocol=5))
+        return dumps_any(items)
     except Exception as error:
         raise ProgramError(f"records of a batch job cannot be spilled: {error}; emit plain values, tuples, rows or picklable objects") from error
