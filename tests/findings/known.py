@@ -77,6 +77,74 @@ PYFLINK = {
     "texts": "configurations and types compare and print as PyFlink's",
     "keywords": "methods take PyFlink's keyword names",
 }
-KNOWN = {f"{review} {number}": sentence
-         for review, findings in (("first-use", FIRST_USE), ("hunts", HUNTS), ("mechanisms", MECHANISMS), ("pyflink", PYFLINK))
-         for number, sentence in findings.items()}
+BUGS = {
+    "1": "the end of input and a drain fire everything, also behind idle and paused sources",
+    "2": "StopIteration in a user's function fails the job and names the record",
+    "3": "INT96 timestamps beyond 1677 to 2262 are read as they are",
+    "4": "frames hold whole numbers with nulls without rounding",
+    "5": "CSV with escapes and decimal commas is read by options",
+    "6": "an inferred column of times holds microseconds",
+    "7": "a sink's own folder can be read back",
+    "8": "python.files and its siblings work embedded",
+    "9": "a byte that is not in the charset is one malformed line, and advice names what exists",
+    "10": "small faults of formats are told rightly",
+    "11": "values that are no time, and values beyond Python's types, are told with record and column",
+    "12": "coroutine functions that nobody would await are refused",
+}
+NEWCOMERS = {
+    "1": "what is handed over as a table holds the last row of each key",
+    "2": "a detached run waits until its job has initialised",
+    "3": "a checkpoint folder that cannot be made fails the job at once",
+    "4": "functions that block hold up neither their neighbours nor parallel subtasks",
+    "5": "an extra that is missing is named with its install command",
+    "6": "Types.TUPLE is a row with fields for the Parquet sink",
+    "7": "ports take ranges",
+    "8": "the first look at a job shows true figures",
+    "9": "a pending checkpoint tells how long ago it was triggered",
+    "10": "the JobManager's log tells of jobs, restarts, failures and checkpoints",
+    "11": "mistakes in options are told at once, with the nearest name",
+    "page": "the page's ten points",
+}
+FAULTS = {
+    "1": "SIGTERM ends a JobManager and a worker within the grace period",
+    "2": "credentials in URLs are hidden",
+    "3": "RocksDB's log is bounded",
+    "4": "lock files are the user's own and never followed or truncated",
+    "5": "a running job's checkpoint is recognised by what its manifest says",
+    "6": "odd Origin headers and large chunked bodies are client errors",
+    "7": "clients are limited per address",
+    "8": "RocksDB without enough file handles says so once and fails",
+    "9": "six mutants are caught",
+    "10": "Flink's own page works against our REST",
+    "11": "set_db_storage_paths takes file URLs",
+    "12": "processes log restarts on Ray",
+    "13": "requirements embedded are told, and hasattr answers",
+    "14": "PyFlink's own tests: what failed is right or told",
+    "16": "masters and workers that die together are followed",
+}
+GAPS = {
+    "G6": "manifests for containers and Kubernetes are valid",
+    "G7": "rescaling takes over the checkpoint's max parallelism",
+    "G8": "state files are written on several threads, in order for each subtask",
+    "G9": "a blocked call is interrupted at cancellation",
+    "G10": "options that do nothing say so",
+    "G11": "the command line of PyFlink users",
+    "G12": "an error that escapes from a master ends its process, and ticks go on",
+    "G13": "files for functions reach the workers",
+    "G20": "log levels are options",
+}
+REVIEWS = {
+    "first-use": FIRST_USE,
+    "hunts": HUNTS,
+    "mechanisms": MECHANISMS,
+    "pyflink": PYFLINK,
+    "bugs": BUGS,
+    "newcomers": NEWCOMERS,
+    "faults": FAULTS,
+    "gaps": GAPS,
+}
+KNOWN = {
+    f"{review} {number}": sentence
+    for review, findings in REVIEWS.items()
+    for number, sentence in findings.items()
+}
