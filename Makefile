@@ -2,37 +2,44 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 SPARK_READY := $(VENV)/.ready-spark
 DOCS_READY := $(VENV)/.ready-docs
 # In several worker processes, two of them for the tests on Ray: tests/conftest.py says how many, and what goes where.
 PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-spark test-flink tests fuzz docs docs-serve pictures test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
+.PHONY: help demo demo-spark test test-all test-spark test-flink tests tests-wide fuzz docs docs-serve pictures test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
 
-$(READY): pyproject.toml
-	@echo "setting up $(VENV) (once, about a minute)"
+$(INSTALLED): pyproject.toml
+	@echo "setting up $(VENV) with flinkpy and what it needs (once, less than a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "flinkpy needs Python 3.10 or newer; set PYTHON=python3.11")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PIP_INSTALL) -e .
+	@touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
+	@echo "adding what developers need to $(VENV) (once, about a minute)"
+	@$(PIP_INSTALL) -e '.[dev]'
 	@touch $(READY)
 
-$(SPARK_READY): $(READY) pyproject.toml
+$(SPARK_READY): $(READY)
 	@echo "adding Spark and a Java to $(VENV) (once, a few minutes: 400 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
+	@$(PIP_INSTALL) -e '.[dev,spark]'
 	@touch $(SPARK_READY)
 
-$(DOCS_READY): $(READY) pyproject.toml
+$(DOCS_READY): $(READY)
 	@echo "adding what builds the site to $(VENV) (once, half a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@$(PIP_INSTALL) -e '.[dev,docs]'
 	@touch $(DOCS_READY)
 
-demo: $(READY)   ## the main job on real data: delays of US flights per carrier and airport
+demo: $(INSTALLED)  ## the main job on real data: delays of US flights per carrier and airport
 	@$(BIN)/flinkpy run -p 2 examples/flight_delays.py
 	@echo
 	@echo "To see such jobs in the browser: start a session on Ray, open the address that it prints, and run the example there:"
@@ -43,10 +50,15 @@ demo: $(READY)   ## the main job on real data: delays of US flights per carrier 
 demo-spark: $(SPARK_READY)  ## Spark to a stream and back: hours disrupted beyond what the weather explains; brings its own Java
 	@$(BIN)/python examples/spark_to_stream.py --output build/disruption
 
-test: lint types contracts tests  ## everything that must hold: style, types, import contracts, tests
+test: lint types contracts tests  ## before a commit, six minutes: style, types, import contracts, a test of each promise
 
-tests: $(READY)  ## the tests alone
-	$(BIN)/pytest $(PARALLEL) -m 'not spark'
+test-all: test tests-wide  ## what CI runs: also the wide tests, and the property tests on all their examples
+
+tests: $(READY)  ## the tests of `make test`, alone
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(PARALLEL) -m 'not wide and not spark'
+
+tests-wide: $(READY)  ## what `make test` leaves out: long tests, every form of a thing, the property tests on all their examples
+	$(BIN)/pytest $(PARALLEL) -m '(wide or hypothesis) and not spark'
 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark

@@ -1,7 +1,8 @@
 """How all tests are run: how property tests draw their examples, which tests share a worker process, and the one Ray cluster they share.
 
-Examples are the same in every run, so that a run says something about the change and not about luck. ``HYPOTHESIS_PROFILE=explore pytest``
-(``make explore``) draws new ones, ten times as many, also where a test says how many it wants; what that finds becomes an ``@example`` of the test.
+Examples are the same in every run, so that a run says something about the change and not about luck. The environment variable HYPOTHESIS_PROFILE
+says how many there are, also where a test says how many it wants. ``quick`` (``make test``) takes a part of them. ``explore`` (``make explore``)
+draws new ones, ten times as many; what that finds becomes an ``@example`` of the test.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from hypothesis import settings
 from tests.cluster.ray_fixture import Eyes, RayCluster, eyes_on, joined, ray_cluster
 from tests.waiting import eventually
 
-pytest_plugins = ["tests.internal_errors", "tests.spark_session"]
+pytest_plugins = ["tests.file_times", "tests.internal_errors", "tests.spark_session"]
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fixed")
-TIMES_AS_MANY = 10
+TIMES_AS_MANY = {"quick": 1 / 8, "fixed": 1, "explore": 10}[PROFILE]
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.register_profile("quick", settings.get_profile("fixed"))
 settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
@@ -34,11 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(_half_of(item.path)))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_begin_first)
-    if PROFILE == "explore":
+    if TIMES_AS_MANY != 1:
         holders = {(id(holder), name): (holder, name) for item in items for holder, name in _holders_of_settings(item)}
         for holder, name in holders.values():
             own: settings = getattr(holder, name)
-            setattr(holder, name, settings(own, max_examples=own.max_examples * TIMES_AS_MANY))
+            setattr(holder, name, settings(own, max_examples=max(1, round(own.max_examples * TIMES_AS_MANY))))
 
 
 def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:
