@@ -53,7 +53,9 @@ def write(names: list[Name], calls: Calls) -> str:
     ours = [(name, status(name, calls)) for name in names if name.tier in OURS]
     there = sum(found == "there" for _, found in ours)
     different = sum(found.startswith("different") for _, found in ours)
-    lines = [_INTRO, f"Of {len(ours)} names {there} are there, {different} are there and differ, {len(ours) - there - different} are absent.", ""]
+    absent = len(ours) - there - different
+    lines = [_INTRO, f"Of {len(ours)} names {there} are there, {different} are there and differ, {absent} are absent."]
+    lines += ["This does not count tables, connectors, formats of messages and settings of the JVM, which are told below.", ""]
     lines += ["## Different and absent", "", *_exceptions(ours), "", *_others(names), "", "## All names", "", *_by_owner(ours)]
     return "\n".join(lines) + "\n"
 
