@@ -77,7 +77,7 @@ class LocalWorkerDriver:
         return f"{wanted} slots are more than slotmanager.number-of-slots.max allows"
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
-        runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK)
+        runner = SlotTaskRunner(self._network, self._secret, resource_id, SYSTEM_CLOCK, slots=slots)
         try:
             runner.start()
         except ResourceUnavailableError as error:

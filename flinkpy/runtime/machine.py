@@ -1,4 +1,4 @@
-"""What a TaskExecutor's runner takes from its machine: loops, a thread for files, connections, and places that keep files.
+"""What a TaskExecutor's runner takes from its machine: loops, threads for files, connections, and places that keep files.
 
 The machine is real (``Machine()``), or simulated: then loops and threads are events in virtual time, and the rest fails as a seed decides.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from flinkpy.core.clock import Clock
 from flinkpy.network.wire.data_port import Sockets
 from flinkpy.network.wire.transport import Transport
-from flinkpy.runtime.checkpointing.state_io import FileThread, StateIO
+from flinkpy.runtime.checkpointing.state_io import FileThreads, StateIO
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.loop.slot_loop import SlotLoop
 from flinkpy.state.checkpoints.file_store import FileStore
@@ -22,11 +22,12 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 @dataclass(frozen=True)
 class Machine:
-    """``make_loop`` gives a loop of that name, ``make_file_thread`` a thread for files, ``file_stores`` the store that a location is in,
+    """``make_loop`` gives a loop of that name, ``make_file_threads`` the threads for files of a TaskExecutor with so many slots, ``file_stores`` the
+    store that a location is in,
     ``backup_folder`` a new folder of this machine for the local backups of a job with this configuration."""
 
     make_loop: Callable[[str, Clock], Loop] = SlotLoop
-    make_file_thread: Callable[[str], FileThread] = StateIO
+    make_file_threads: Callable[[str, int], FileThreads] = StateIO.for_slots
     transport: Transport = field(default_factory=Sockets)
     file_stores: Callable[[str], FileStore] = file_store_of
     backup_folder: Callable[[Mapping[str, Any]], BackupFolder] = BackupFolder.on_disk

@@ -33,19 +33,20 @@ class SlotTaskRunner:
     """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
     Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
-    ``machine`` is a simulated one in the simulation. With ``show_output`` what tasks print is sent to who waits for their job.
+    ``machine`` is a simulated one in the simulation; ``slots`` is how many the TaskExecutor has. With ``show_output`` what tasks
+    print is sent to who waits for their job.
     """
 
     def __init__(
         self, config: NetworkConfig, secret: bytes, resource_id: ResourceId, clock: Clock = SYSTEM_CLOCK, *,
-        machine: Machine | None = None, show_output: bool = False,
+        machine: Machine | None = None, slots: int = 1, show_output: bool = False,
     ) -> None:
         self._machine = machine = machine or Machine()
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._segment_size = config.segment_size
-        self._files = machine.make_file_thread(str(resource_id))
+        self._files = machine.make_file_threads(str(resource_id), slots)
         self._backups = LocalBackups(machine.backup_folder)
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
@@ -89,7 +90,7 @@ class SlotTaskRunner:
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
         backup = self._backups.of_job(descriptor.attempt_id.job_id, descriptor.configuration)
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.run, self._machine.file_stores, backup)
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.lane().run, self._machine.file_stores, backup)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -140,7 +141,7 @@ class SlotTaskRunner:
     def leave_job(self, job_id: JobId) -> None:
         backup = self._backups.left(job_id)
         if backup is not None:
-            self._files.run(backup.close)
+            self._files.lane().run(backup.close)
 
     def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
         """In the loop's thread, if the task is still there then."""

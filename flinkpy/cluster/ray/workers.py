@@ -254,7 +254,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     _close_input()
     service.add_handler(TAKE_BLOCK, take_block)
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
-    runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, show_output=True)
+    runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, slots=len(slots), show_output=True)
     if config.logs_json:
         write_json_logs()
     runner.start()

@@ -1,7 +1,14 @@
-"""One thread in which all tasks of a process write their state, and read it back: the slot loop never waits for files."""
+"""The threads in which the tasks of a process write their state, and read it back: no task waits for files.
+
+Each subtask has a lane: its files are written one after the other, in the order of its checkpoints. The lanes share a few threads, so that
+subtasks do not wait for each other's files. With an object store most of that time is waiting.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,11 +30,25 @@ from flinkpy.state.saved_state import FrozenInPieces, FrozenState, SavedState, s
 Base: TypeAlias = Mapping[OperatorId, KeyedPieces]  # what a subtask's operators saved for a checkpoint that another may build on
 
 
-class FileThread(Protocol):
-    """Runs actions one after the other, beside the slot loop."""
+LOG = logging.getLogger(__name__)
+
+THREADS_PER_SLOT = 4
+MOST_THREADS = 32
+
+
+class FileLane(Protocol):
+    """Runs actions one after the other, beside the tasks' own threads."""
 
     def run(self, action: Callable[[], None]) -> None:
-        """From the slot loop's thread. After ``stop`` the action is dropped."""
+        """From any thread. After the threads have stopped the action is dropped."""
+        ...
+
+
+class FileThreads(Protocol):
+    """The threads for files of one TaskExecutor."""
+
+    def lane(self) -> FileLane:
+        """A new lane: its actions keep their order, and those of several lanes run at the same time."""
         ...
 
     def stop(self, last: Callable[[], None] = lambda: None) -> None:
@@ -36,34 +57,96 @@ class FileThread(Protocol):
 
 
 class StateIO:
-    """Implements FileThread. The thread starts with the first action."""
+    """Implements FileThreads, with as many threads as files are moved at a time, at most ``threads``.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    >>> files = StateIO("an example", 2)
+    >>> files.lane().run(lambda: None)
+    >>> files.stop()
+    """
+
+    def __init__(self, name: str, threads: int = THREADS_PER_SLOT) -> None:
+        self._name, self._threads = name, threads
         self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
         self._stopped = False
+        self._running = 0
+        self._last: Callable[[], None] | None = None  # what is left to do when nothing runs any more
 
-    def run(self, action: Callable[[], None]) -> None:
-        if self._stopped:
-            return
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"state of {self._name}")
-        self._executor.submit(self._unless_stopped, action)
+    @staticmethod
+    def for_slots(name: str, slots: int) -> StateIO:
+        """For a TaskExecutor with so many slots."""
+        return StateIO(name, min(MOST_THREADS, THREADS_PER_SLOT * slots))
+
+    def lane(self) -> FileLane:
+        return _Lane(self)
+
+    def submit(self, action: Callable[[], None]) -> None:
+        """Runs it in one of the threads; drops it once they have stopped. For lanes."""
+        with self._lock:
+            if self._stopped:
+                return
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=f"state of {self._name}")
+            try:
+                self._executor.submit(self._unless_stopped, action)
+            except RuntimeError:  # the program ends, and the threads have ended before
+                self._stopped = True
 
     def _unless_stopped(self, action: Callable[[], None]) -> None:
-        if not self._stopped:
+        with self._lock:
+            if self._stopped:
+                return
+            self._running += 1
+        try:
             action()
+        except Exception:
+            LOG.exception("state of %s: an action raised", self._name)
+        finally:
+            with self._lock:
+                self._running -= 1
+                last = None
+                if not self._running:
+                    last, self._last = self._last, None
+            if last is not None:
+                last()
 
     def stop(self, last: Callable[[], None] = lambda: None) -> None:
-        self._stopped = True
-        if self._executor is None:
+        with self._lock:
+            self._stopped = True
+            is_idle = not self._running
+            if not is_idle:
+                self._last = last
+        if is_idle:
             last()
-            return
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
+
+
+class _Lane:
+    """One action at a time, then the next lane's turn."""
+
+    def __init__(self, files: StateIO) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_busy = False
+
+    def run(self, action: Callable[[], None]) -> None:
+        with self._lock:
+            self._waiting.append(action)
+            if self._is_busy:
+                return
+            self._is_busy = True
+        self._files.submit(self._run_next)
+
+    def _run_next(self) -> None:
         try:
-            self._executor.submit(last)
-        except RuntimeError:  # the program ends, and the thread has ended before
-            last()
-        self._executor.shutdown(wait=False)
+            self._waiting.popleft()()
+        finally:
+            with self._lock:
+                goes_on = self._is_busy = bool(self._waiting)
+            if goes_on:
+                self._files.submit(self._run_next)
 
 
 def write_snapshot(

@@ -12,6 +12,7 @@ and nothing is written twice.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -57,8 +58,8 @@ class LocalBackupStatistics:
 
 
 class LocalBackup:
-    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to keep. All calls come from the
-    worker's thread for files."""
+    """What one worker keeps of one job. ``open_folder`` is called when there is a first file to keep. Calls come from any
+    of the worker's threads for files, as those of several subtasks do at the same time."""
 
     def __init__(self, open_folder: Callable[[], BackupFolder], *, is_read: bool = True) -> None:
         self.is_read = is_read
@@ -67,6 +68,7 @@ class LocalBackup:
         self._folder: BackupFolder | None = None
         self._copies: dict[str, str] = {}  # where they are, by the location of the file that each is of
         self._needed: dict[int, frozenset[str]] = {}  # those files, by the checkpoint that has them
+        self._lock = threading.RLock()
         self._numbers, self._taken, self._refused, self._closed = count(), 0, 0, False
 
     @staticmethod
@@ -80,37 +82,44 @@ class LocalBackup:
 
     def begin_copy(self) -> Copy | None:
         """A copy of a file that is about to be written. None if there can be none."""
-        if self._closed:
-            return None
-        try:
-            if self._folder is None:
-                self._folder = self._open_folder()
-        except OSError as error:
-            LOG.warning("there is no folder for local backups: %s", error)
-            self._closed = True
-            return None
-        return Copy(self._folder.store, join(self._folder.path, str(next(self._numbers))), is_written=not self.links)
+        with self._lock:
+            if self._closed:
+                return None
+            try:
+                if self._folder is None:
+                    self._folder = self._open_folder()
+            except OSError as error:
+                LOG.warning("there is no folder for local backups: %s", error)
+                self._closed = True
+                return None
+            return Copy(self._folder.store, join(self._folder.path, str(next(self._numbers))), is_written=not self.links)
 
     def keep(self, location: str, copy: Copy) -> None:
         """The file at this location has appeared, and this is a copy of it."""
-        self.forget(location)
-        self._copies[location] = copy.path
+        with self._lock:
+            self.forget(location)
+            if not self._closed:
+                self._copies[location] = copy.path
+                return
+        copy.delete()
 
     def saved(self, checkpoint_id: int, locations: Iterable[str]) -> None:
         """A subtask has saved its state for this checkpoint in files, some of which may be of earlier ones."""
-        self._needed[checkpoint_id] = self._needed.get(checkpoint_id, frozenset()).union(locations)
+        with self._lock:
+            self._needed[checkpoint_id] = self._needed.get(checkpoint_id, frozenset()).union(locations)
 
     def checkpoint_ended(self, checkpoint_id: int, is_complete: bool) -> None:
         """Drops what no task goes back to any more. Nothing, for a savepoint: no task goes back to it."""
-        if checkpoint_id not in self._needed:
-            return
-        if is_complete:
-            self._needed = {number: files for number, files in self._needed.items() if number >= checkpoint_id}
-        else:
-            del self._needed[checkpoint_id]
-        needed = frozenset[str]().union(*self._needed.values())
-        for location in [each for each in self._copies if each not in needed]:
-            self.forget(location)
+        with self._lock:
+            if checkpoint_id not in self._needed:
+                return
+            if is_complete:
+                self._needed = {number: files for number, files in self._needed.items() if number >= checkpoint_id}
+            else:
+                del self._needed[checkpoint_id]
+            needed = frozenset[str]().union(*self._needed.values())
+            for location in [each for each in self._copies if each not in needed]:
+                self.forget(location)
 
     def forget(self, location: str) -> None:
         """Deletes the copy of the file at this location, if there is one."""
@@ -120,9 +129,10 @@ class LocalBackup:
 
     def close(self) -> None:
         """The job has left the worker: deletes everything, and keeps nothing any more."""
-        self._closed = True
-        self._copies, self._needed = {}, {}
-        folder, self._folder = self._folder, None
+        with self._lock:
+            self._closed = True
+            self._copies, self._needed = {}, {}
+            folder, self._folder = self._folder, None
         if folder is not None:
             _tried(folder.remove)
 
@@ -222,7 +232,11 @@ class Copy:
     def drop(self) -> None:
         self._give_up()
         if self.is_linked:
-            _tried(lambda: self._store.delete(self.path))
+            self.delete()
+
+    def delete(self) -> None:
+        """It is there, and is not wanted any more."""
+        _tried(lambda: self._store.delete(self.path))
 
     def _give_up(self) -> None:
         file, self._file = self._file, None

@@ -1,4 +1,4 @@
-"""The machine of one simulated process, and its thread for files."""
+"""The machine of one simulated process, and its thread for files: a single lane, so that a seed decides in what order they are written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.clock import Clock
+from flinkpy.runtime.checkpointing.state_io import FileLane
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.machine import Machine
 from flinkpy.state.checkpoints.file_store import FileStore
@@ -17,13 +18,16 @@ from flinkpy.testing.simulation.machine.simulated_loop import SimulatedLoop
 
 
 class SimulatedFileThread:
-    """Implements ``flinkpy.runtime.checkpointing.state_io.FileThread``: each action is an event, which may come late. One that used files keeps the
-    thread busy for a while; ``steps`` says how many steps the store has made."""
+    """Implements ``flinkpy.runtime.checkpointing.state_io.FileThreads`` with one lane for all: each action is an event, which may
+    come late. One that used files keeps the thread busy for a while; ``steps`` says how many steps the store has made."""
 
     def __init__(self, process: SimulatedRpcService, faults: DataFaults, steps: Callable[[], int]) -> None:
         self._process, self._network, self._faults, self._steps = process, process.network, faults, steps
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_busy = self._stopped = False
+
+    def lane(self) -> FileLane:
+        return self
 
     def run(self, action: Callable[[], None]) -> None:
         if not self._stopped:
@@ -75,4 +79,4 @@ def simulated_machine(
 ) -> Machine:
     """A machine for the TaskExecutor of that process."""
     return Machine(
-        loops.make, lambda name: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder)
+        loops.make, lambda name, slots: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder)
