@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.core.elements import Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, CheckpointBarrier, LatencyMarker, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.graph.two_phases import TwoPhases
@@ -225,6 +225,12 @@ class SourceOperator(StreamOperator):
     @abstractmethod
     def emit_next(self) -> InputStatus:
         """Emits at most one batch, and says whether to ask again."""
+
+    def end_event_time(self) -> None:
+        """The source gives no more records: it has ended, or is drained. Emits the last watermark, as an active
+        source: a source that was idle at its end ends event time too. Nothing that tells of time may follow."""
+        self.output.emit_control(WatermarkStatus(idle=False))
+        self.output.emit_control(Watermark(MAX_TIMESTAMP))
 
     def set_error_policy(self, policy: Any, name: str) -> None:
         """Says what happens to records that the source cannot read; ``name`` is how the program calls it. Raises ProgramError for a source that takes

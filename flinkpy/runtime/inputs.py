@@ -176,7 +176,7 @@ class StreamInputs:
     def _channel_ended(self, number: int, flat: int, final: bool) -> None:
         if not self._data_ended[flat]:
             self._data_ended[flat] = True
-            self._pass_on(self._valve.ended(flat))
+            self._pass_on(self._valve.ended(flat, drained=self._drain))
             index = self._input_indices[number]
             self._with_data[index] -= 1
             if not self._with_data[index]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flinkpy.core.elements import MAX_TIMESTAMP, CheckpointBarrier, EndOfData, Watermark
+from flinkpy.core.elements import CheckpointBarrier, EndOfData
 from flinkpy.core.errors import EngineError, FlinkpyError
 from flinkpy.operators.base import InputStatus, SourceOperator
 from flinkpy.operators.chain.operator_chain import OperatorChain
@@ -63,8 +63,7 @@ class SourceInput:
         self._in_cache = min(self._batch_records, fitting)
 
     def end_event_time(self) -> None:
-        """The end of a bounded source is the end of event time."""
-        self._chain.emit_from_head(Watermark(MAX_TIMESTAMP))
+        self._head.end_event_time()
 
     def begin_checkpoint(self, barrier: CheckpointBarrier) -> None:
         """The barrier goes behind what the source has given so far."""

@@ -5,6 +5,11 @@ all channels that have not ended are idle, so is the output; then the greatest w
 (unless the last one to fall silent was still catching up: it had nothing to hold back).
 A channel that comes back from idleness counts again once its watermark has caught up with the output's.
 
+MAX_TIMESTAMP is no progress but the end of a channel's event time. It counts from an idle channel too, and it goes out
+when it has come from every channel that still has data: not while one of them is idle, because its next records would
+all be late. (In Flink it does go out then.) It does not go out if a producer stopped without a drain, because whoever
+starts from that savepoint goes on.
+
 The least is at the top of a heap, in which what has been overtaken stays until it comes up: a task may have thousands of channels.
 """
 
@@ -12,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 
-from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 Outcome = list[Watermark | WatermarkStatus]
 
@@ -39,6 +44,8 @@ class WatermarkValve:
         self._open = self._active = channels  # those that have not ended; those of them that are not idle
         self._emitted = MIN_TIMESTAMP
         self._idle = False
+        self._time_ended = False  # whether a channel has said so
+        self._stopped = False  # whether a producer stopped without a drain
 
     @property
     def watermark(self) -> int:
@@ -48,6 +55,9 @@ class WatermarkValve:
     def watermark_from(self, channel: int, watermark: Watermark) -> Outcome:
         """A channel's watermark; gives what goes out."""
         state = self._channels[channel]
+        if watermark.timestamp == MAX_TIMESTAMP and not state.ended:
+            self._time_ended = True
+            return self.ended(channel)
         if state.idle or state.ended or watermark.timestamp <= state.watermark:
             return []
         state.watermark = watermark.timestamp
@@ -72,8 +82,9 @@ class WatermarkValve:
             return [WatermarkStatus(idle=False)]
         return []
 
-    def ended(self, channel: int) -> Outcome:
-        """A channel gave its last record."""
+    def ended(self, channel: int, *, drained: bool = True) -> Outcome:
+        """A channel gave its last record. ``drained`` is False if its producer stopped without a drain."""
+        self._stopped = self._stopped or not drained
         state = self._channels[channel]
         if state.ended:
             return []
@@ -86,7 +97,7 @@ class WatermarkValve:
         """A channel fewer holds the watermark back."""
         gone.aligned = False
         if not self._open:
-            return []
+            return self._end() if self._time_ended and not self._stopped else []
         if self._active:
             return self._advance(self._least())
         outcome = self._advance(max(channel.watermark for channel in self._channels)) if gone.watermark >= self._emitted else []
@@ -94,6 +105,11 @@ class WatermarkValve:
             self._idle = True
             outcome.append(WatermarkStatus(idle=True))
         return outcome
+
+    def _end(self) -> Outcome:
+        """Event time ends."""
+        was_idle, self._idle = self._idle, False
+        return [*([WatermarkStatus(idle=False)] if was_idle else []), *self._advance(MAX_TIMESTAMP)]
 
     def _align(self, state: _Channel) -> None:
         """It takes part with its watermark as it is now."""

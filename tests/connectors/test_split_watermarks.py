@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.connectors.source_api.split_watermarks import WatermarkMultiplexer
-from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 from tests.connectors.event_time_harness import BEGIN, END, EventTimeSource, SplitReader
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
@@ -96,6 +97,19 @@ def test_closing_ends_the_timers_of_all_splits() -> None:
     source = source_of(("a", [1]), ("b", [2]))
     source.operator.close()
     assert source.timers.next_due() is None
+
+
+@pytest.mark.finding("bugs 1")
+def test_nothing_tells_of_time_after_its_end() -> None:
+    source = source_of(("a", [1]), ("b", [2]), strategy=MONOTONOUS.with_idleness(timedelta(seconds=1)))
+    source.reader.steps.append(("a", [100]))
+    source.read()
+    source.operator.end_event_time()
+    told = list(source.output.elements)
+    assert told[-2:] == ["active", ("w", MAX_TIMESTAMP)]
+    for _ in range(20):
+        source.pass_seconds(TICK_S)
+    assert source.output.elements == told
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.integers(0, 100), st.sampled_from(["idle", "active", "add", "remove"]))), max_size=60))

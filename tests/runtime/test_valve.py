@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.core.elements import MIN_TIMESTAMP, Watermark, WatermarkStatus
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 from flinkpy.runtime.valve import WatermarkValve
 
 IDLE, ACTIVE = WatermarkStatus(idle=True), WatermarkStatus(idle=False)
@@ -77,16 +78,38 @@ def test_the_output_never_goes_back_and_statuses_alternate(taken: list[tuple[int
     assert statuses == [IDLE, ACTIVE] * (len(statuses) // 2) + [IDLE] * (len(statuses) % 2)
 
 
+@pytest.mark.finding("bugs 1")
+@given(steps)
+def test_event_time_ends_with_that_of_the_last_channel_whoever_is_idle(taken: list[tuple[int, int | str]]) -> None:
+    valve, out = WatermarkValve(3), list[Watermark | WatermarkStatus]()
+    for channel, what in taken:
+        if isinstance(what, int):
+            out += valve.watermark_from(channel, Watermark(what))
+        elif what != "end":
+            out += valve.status_from(channel, IDLE if what == "idle" else ACTIVE)
+    assert Watermark(MAX_TIMESTAMP) not in out
+    before = [valve.watermark_from(channel, Watermark(MAX_TIMESTAMP)) for channel in (0, 1)]
+    assert not any(Watermark(MAX_TIMESTAMP) in each for each in before), "the third may still have records"
+    end = valve.watermark_from(2, Watermark(MAX_TIMESTAMP))
+    assert end[-1] == Watermark(MAX_TIMESTAMP)
+    statuses = [each for each in (*out, *before[0], *before[1], *end) if isinstance(each, WatermarkStatus)]
+    assert not statuses or statuses[-1] == ACTIVE
+
+
 class Definition:
     """What the valve means, by looking at every channel each time."""
 
     def __init__(self, channels: int) -> None:
         self.marks, self.emitted, self.is_idle = [MIN_TIMESTAMP] * channels, MIN_TIMESTAMP, False
+        self.time_ended = False
         self.idle, self.ended, self.aligned = set[int](), set[int](), set(range(channels))
 
     def take(self, channel: int, what: int | str) -> list[Watermark | WatermarkStatus]:
         if channel in self.ended or what == ("active" if channel not in self.idle else "idle"):
             return []
+        if what == MAX_TIMESTAMP:
+            self.time_ended = True
+            return self.take(channel, "end")
         if isinstance(what, int):
             if channel in self.idle or what <= self.marks[channel]:
                 return []
@@ -102,7 +125,8 @@ class Definition:
         self.aligned.discard(channel)
         everybody = set(range(len(self.marks)))
         if everybody == self.ended:
-            return []
+            active = [ACTIVE] if self.time_ended and self.is_idle else []
+            return [*active, *self._advance(MAX_TIMESTAMP)] if self.time_ended else []
         if everybody - self.ended - self.idle:
             return self._advance(self._least())
         out = self._advance(max(self.marks)) if self.marks[channel] >= self.emitted else []
@@ -122,8 +146,8 @@ class Definition:
 @given(st.integers(1, 4), st.data())
 def test_it_gives_what_looking_at_every_channel_each_time_would(channels: int, data: st.DataObject) -> None:
     valve, definition = WatermarkValve(channels), Definition(channels)
-    words = st.sampled_from(["idle", "active", "end"])
-    for channel, what in data.draw(st.lists(st.tuples(st.integers(0, channels - 1), st.one_of(st.integers(0, 12), words)), max_size=80)):
+    words, times = st.sampled_from(["idle", "active", "end"]), st.one_of(st.integers(0, 12), st.just(MAX_TIMESTAMP))
+    for channel, what in data.draw(st.lists(st.tuples(st.integers(0, channels - 1), st.one_of(times, words)), max_size=80)):
         if what == "end":
             out = valve.ended(channel)
         elif isinstance(what, str):

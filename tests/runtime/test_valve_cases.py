@@ -26,6 +26,8 @@ class Channels:
             out = self.valve.watermark_from(channel, Watermark(what))
         elif what == "end":
             out = self.valve.ended(channel)
+        elif what == "stop":
+            out = self.valve.ended(channel, drained=False)
         else:
             out = self.valve.status_from(channel, IDLE if what == "idle" else ACTIVE)
         return [element.timestamp if isinstance(element, Watermark) else "idle" if element.idle else "active" for element in out]
@@ -63,7 +65,16 @@ CASES: dict[str, tuple[int, list[tuple[int, int | str, list[Any]]]]] = {
         (0, 101, [101])]),
     "a watermark that comes while idle is forgotten": (2, [
         (0, 10, []), (1, 10, [10]), (1, "idle", []), (1, 30, []), (1, "active", []), (0, 20, []), (1, 15, [15])]),
-    "the end of event time is a watermark like others": (2, [
+    "the end of event time counts from a channel that is idle": (2, [
+        (0, 10, []), (1, 10, [10]), (0, "idle", []), (0, MAX_TIMESTAMP, []), (1, MAX_TIMESTAMP, [MAX_TIMESTAMP])]),
+    "it does not go out while an idle channel may still have records": (2, [
+        (0, 10, []), (1, 5, [5]), (1, "idle", [10]), (0, MAX_TIMESTAMP, ["idle"]), (1, "active", ["active"]), (1, 12, [12]),
+        (1, "idle", ["idle"]), (1, MAX_TIMESTAMP, ["active", MAX_TIMESTAMP])]),
+    "one channel's end of event time goes out when the others have given their last record": (2, [
+        (0, MAX_TIMESTAMP, []), (1, "end", [MAX_TIMESTAMP])]),
+    "behind a producer that stopped without a drain event time does not end": (2, [
+        (0, MAX_TIMESTAMP, []), (1, 5, [5]), (1, "stop", [])]),
+    "the end of event time holds nobody back": (2, [
         (0, 10, []), (1, MAX_TIMESTAMP, [10]), (1, "end", []), (0, 20, [20]), (0, MAX_TIMESTAMP, [MAX_TIMESTAMP]), (0, "end", [])]),
     "an ended channel says no more": (2, [(0, "end", []), (1, 5, [5]), (0, 7, []), (0, "idle", []), (0, "active", [])]),
     "when all others have ended, the last one's idleness is the output's": (2, [

@@ -58,6 +58,7 @@ class SourceReaderOperator(SourceOperator):
         self._reader: SourceReader[Any] | None = None
         self._rest: Parts | None = None  # the rest of a batch that is larger than ``batch_size``
         self._timer: ReaderTimer | None = None
+        self._said_idle = False  # whether the reader did; with the next that it gives it is active, as in Flink
         self._lags: dict[str, float] = {}  # of the last batch whose records have timestamps
 
     def set_error_policy(self, policy: ErrorPolicy, name: str) -> None:
@@ -128,7 +129,14 @@ class SourceReaderOperator(SourceOperator):
             raise self._failed(error) from error
         if type(polled) is InputStatus:
             return polled
-        if isinstance(polled, (Watermark, WatermarkStatus)):
+        if isinstance(polled, WatermarkStatus):
+            self._said_idle = polled.idle
+            self.output.emit_control(polled)
+            return _MORE
+        if self._said_idle:
+            self._said_idle = False
+            self.output.emit_control(WatermarkStatus(idle=False))
+        if isinstance(polled, Watermark):
             self.output.emit_control(polled)
             return _MORE
         if not isinstance(polled, (RowBatch, ColumnBatch)):

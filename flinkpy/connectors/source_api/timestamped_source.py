@@ -57,12 +57,20 @@ class TimestampedSourceOperator(SourceReaderOperator):
         if self._alignment is not None:
             self._schedule_report()
 
+    def end_event_time(self) -> None:
+        self._stop_telling_time()
+        super().end_event_time()
+
     def close(self) -> None:
+        self._stop_telling_time()
+        super().close()
+
+    def _stop_telling_time(self) -> None:
+        """No timer emits a watermark, or goes idle, or reports any more."""
         self._cancel_report()
         if self._splits is not None:
             self._splits.close()
         self.stamping.close()
-        super().close()
 
     # -- splits ---------------------------------------------------------------------------------------------------------------
 

@@ -213,15 +213,26 @@ class LegacySourceOperator(SourceOperator):
             if isinstance(item, (Watermark, WatermarkStatus)):
                 self._emit_records(items[start:index])
                 start = index + 1
-                self._idle = isinstance(item, WatermarkStatus)
-                self.output.emit_control(item)
+                self._emit_time(item)
         self._emit_records(items[start:])
+
+    def _emit_time(self, element: Watermark | WatermarkStatus) -> None:
+        """A source that emits a watermark is active again, or nobody would listen to it."""
+        if isinstance(element, Watermark):
+            self._become_active()
+        else:
+            self._idle = element.idle
+        self.output.emit_control(element)
+
+    def _become_active(self) -> None:
+        if self._idle:
+            self._idle = False
+            self.output.emit_control(WatermarkStatus(idle=False))
 
     def _emit_records(self, items: list[Any]) -> None:
         """Emits records as batches; a batch has either only records with timestamps or only records without."""
-        if items and self._idle:
-            self._idle = False
-            self.output.emit_control(WatermarkStatus(idle=False))
+        if items:
+            self._become_active()
         kinds = set(map(type, items))
         if _Stamped not in kinds:
             if items:

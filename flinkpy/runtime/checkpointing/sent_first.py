@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flinkpy.core.elements import CheckpointBarrier
+from flinkpy.core.elements import CheckpointBarrier, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.network.channel_state import read_elements
@@ -42,7 +42,10 @@ def read_in_flight(storage: CheckpointStorage, restore: TaskRestore, task: TaskI
 
 
 def send_first(first: SentFirst, writers: Sequence[RecordWriter]) -> None:
-    """Sends it. Raises ProgramError if a record cannot be unpickled."""
+    """Sends it. Raises ProgramError if a record cannot be unpickled.
+
+    A channel that was idle in it is active behind it: the task begins as an active one, and would never say so."""
+    idle: set[tuple[int, int | None]] = set()  # channels of outputs
     for part in first.in_flight:
         try:
             elements = list(read_elements(part.stored))
@@ -52,5 +55,9 @@ def send_first(first: SentFirst, writers: Sequence[RecordWriter]) -> None:
                 "program from a savepoint") from error
         for element in elements:
             writers[part.output_index].restore(part.channel, element)
+            if isinstance(element, WatermarkStatus):
+                (idle.add if element.idle else idle.discard)((part.output_index, part.channel))
+    for output_index in sorted({output for output, _ in idle}):
+        writers[output_index].emit_control(WatermarkStatus(idle=False))
     for output_index in first.barred:
         writers[output_index].emit_control(CheckpointBarrier(first.checkpoint_id, 0))
