@@ -23,6 +23,7 @@ from flinkpy.core.options.engine import ATTACHED, PARALLELISM, PYFLINK_IMPORTS, 
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.exit_codes import INTERRUPTED, SIGNALLED
 from flinkpy.core.program.launch_context import FORGOTTEN_EXECUTE, PlanListener, ProgramAborted, is_pending, set_launch_context
+from flinkpy.core.program.python_files import on_path
 
 
 class Terminated(KeyboardInterrupt):
@@ -53,7 +54,7 @@ def run_job(
             settings[ATTACHED.key] = False
         set_launch_context(settings)
         forget_background_jobs()
-        with _terminable(), pyflink_names(settings):
+        with _terminable(), program_imports(settings):
             try:
                 run_script(path, arguments)
             except SystemExit:
@@ -76,14 +77,21 @@ def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[st
     """Runs the program up to its first ``execute``, which submits nothing: ``take`` gets its graph. The program may never come there."""
     set_launch_context(settings, take)
     try:
-        with pyflink_names(settings):
+        with program_imports(settings):
             run_script(path, arguments)
     except ProgramAborted:
         pass
 
 
 @contextmanager
-def pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
+def program_imports(settings: Mapping[str, Any]) -> Iterator[None]:
+    """While the program runs, it finds what ``python.files`` names, and flinkpy as ``pyflink`` if the options say so."""
+    with on_path(settings), _pyflink_names(settings):
+        yield
+
+
+@contextmanager
+def _pyflink_names(settings: Mapping[str, Any]) -> Iterator[None]:
     """While the program runs, ``import pyflink`` means flinkpy, if the options say so. Of the engine's own messages
     only warnings and errors are shown: Flink's go to files of the JVM, so such programs turn Python's logging on for
     themselves."""

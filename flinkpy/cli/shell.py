@@ -15,7 +15,7 @@ import click
 
 from flinkpy import __version__
 from flinkpy.cli.prompt import Prompt
-from flinkpy.cli.run import gather, pyflink_names
+from flinkpy.cli.run import gather, program_imports
 from flinkpy.cli.script import exit_code, exit_message
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
@@ -31,7 +31,7 @@ def open_shell(*, target: str | None, parallelism: int | None, definitions: Sequ
     settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
     set_launch_context(settings)
     try:
-        with _as_main() as namespace, pyflink_names(settings):
+        with _as_main() as namespace, program_imports(settings):
             fill(namespace)
             return _interact(namespace, banner(settings, namespace), plain)
     finally:

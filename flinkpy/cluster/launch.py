@@ -51,10 +51,10 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
 
         return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)
     from flinkpy.cluster.embedded import embedded_client
-    from flinkpy.cluster.program_files import check_program_files
+    from flinkpy.cluster.program_files import use_program_files
 
     if for_job is not None:
-        check_program_files(configuration)
+        use_program_files(configuration)
 
     return embedded_client(configuration, for_job.slots_needed if for_job is not None else 1)
 

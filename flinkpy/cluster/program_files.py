@@ -1,48 +1,165 @@
-"""Requirements and archives of an embedded program, whose functions run in the program's own process.
+"""Requirements, archives, files and the interpreter of an embedded program, whose functions run in the program's own process.
 
-There are no workers to ship them to: requirements must be installed already, and archives are not unpacked. Both are reported before the job runs.
+Its files are put on ``sys.path``. Its archives are unpacked beside the program's data and appear in its working
+directory, as they do in that of a worker. Nothing is installed: a package that is missing is refused before the job
+runs, one of another version and another interpreter are told.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_REQUIREMENTS
+from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_EXECUTABLE, PYTHON_REQUIREMENTS
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.fetched_files import local_copy
+from flinkpy.core.program.python_files import ZIPS, listed, put_on_path
 
 _LOG = logging.getLogger(__name__)
 
+ARCHIVES = "python.archives, add_python_archive()"
+REQUIREMENTS = "python.requirements, set_python_requirements()"
+EXECUTABLE_VARIABLE = "python"  # where Flink tells its functions which interpreter was chosen
+# In 3.10 and 3.11 only patch releases have it
+_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
-def check_program_files(configuration: Mapping[str, Any]) -> None:
-    """Raises ConfigurationError if this process lacks a package that ``set_python_requirements`` names; warns about
-    archives."""
-    requirements: str | None = read(configuration, PYTHON_REQUIREMENTS)
-    if requirements:
-        file, _, folder = requirements.partition("#")
-        missing = list(_missing(requirement_lines(file)))
-        if missing:
-            source = f" --no-index --find-links {folder}" if folder else ""
-            raise ConfigurationError(f"embedded, functions run in this process, which lacks {', '.join(missing)} of {file}: "
-                                     f"pip install{source} -r {file}, or run it on Ray (-t ray)")
-    if read(configuration, PYTHON_ARCHIVES):
-        _LOG.warning("add_python_archive(): embedded, functions run in this process and its folder, where nothing is unpacked; on Ray (-t ray) it is")
+_told: set[str] = set()  # by this process
+_links: dict[str, str] = {}  # of archives in the working directory, and the folder that each leads to
+_unpacked: set[tuple[str, str, int]] = set()
+_PREFIX = "flinkpy-archive-"
+
+
+def use_program_files(configuration: Mapping[str, Any]) -> None:
+    """Gives the functions of this process what the options name, before their job runs. Raises ConfigurationError if
+    a file is not there, or if this process lacks a package."""
+    put_on_path(configuration)
+    _check_requirements(read(configuration, PYTHON_REQUIREMENTS))
+    for entry in listed(read(configuration, PYTHON_ARCHIVES)):
+        _unpack_here(entry)
+    executable = read(configuration, PYTHON_EXECUTABLE)
+    if executable:
+        os.environ[EXECUTABLE_VARIABLE] = executable
+        if not _is_this_interpreter(executable):
+            _tell(f"{PYTHON_EXECUTABLE.key}: embedded, functions run in this process, which {sys.executable} runs, and not {executable}: start the "
+                  f"program with it ({executable} -m flinkpy run ...), or run it on Ray (-t ray)")
+
+
+def stage_archive(folder: Path, entry: str) -> None:
+    """Unpacks an archive into its target folder within ``folder``; without a target, into a folder of the archive's
+    name (as in Flink)."""
+    name, _, target = entry.partition("#")
+    path = local_copy(name, ARCHIVES)
+    goal = (folder / (target or path.name)).resolve()
+    if not goal.is_relative_to(folder.resolve()):
+        raise ConfigurationError(f"{ARCHIVES}: the target {target} lies outside of the working directory")
+    goal.mkdir(parents=True, exist_ok=True)
+    if path.suffix in ZIPS:
+        unzip(path, goal)
+        return
+    try:
+        shutil.unpack_archive(path, goal, **_SAFELY)
+    except (shutil.ReadError, ValueError) as error:
+        raise ConfigurationError(f"{ARCHIVES}: {path} cannot be unpacked: {error}") from None
+
+
+def unzip(path: Path, folder: Path) -> None:
+    """Unpacks a zip. Raises ConfigurationError if it is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    except zipfile.BadZipFile:
+        raise ConfigurationError(f"{path} is no zip file") from None
 
 
 def requirement_lines(file: str) -> list[str]:
     """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if there is no such
     file."""
-    if not Path(file).exists():
-        raise ConfigurationError(f"set_python_requirements(): there is no {file}")
-    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    lines = local_copy(file, REQUIREMENTS).read_text(encoding="utf-8").splitlines()
     return [line for line in (line.partition(" #")[0].strip() for line in lines) if line and not line.startswith("#")]
 
 
-def _missing(lines: list[str]) -> Iterator[str]:
+# -- archives ------------------------------------------------------------------------------------------------------------------------
+
+
+def _unpack_here(entry: str) -> None:
+    """Makes the archive's target appear in the working directory: a link to where it is unpacked, gone when this process ends.
+
+    What is there already stays, and is what functions see; that is told.
+    """
+    name, _, target = entry.partition("#")
+    top = Path(target or os.path.basename(name)).parts[0]
+    link = os.path.abspath(top)
+    if link not in _links:
+        if os.path.lexists(link) and not _is_abandoned(link):
+            _tell(f"{ARCHIVES}: functions run in this process and its folder, which has {top} already, so {entry} is not unpacked there: "
+                  f"give it another target folder")
+            return
+        _link(link, top)
+    unpacked = (link, entry, local_copy(name, ARCHIVES).stat().st_mtime_ns)
+    if unpacked not in _unpacked:
+        stage_archive(Path(_links[link]), entry)
+        _unpacked.add(unpacked)
+
+
+def _link(link: str, top: str) -> None:
+    if not _links:
+        atexit.register(_remove_links)
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    try:
+        if os.path.lexists(link):
+            os.unlink(link)
+        os.symlink(os.path.join(folder, top), link)
+    except OSError as error:
+        raise ConfigurationError(f"{ARCHIVES}: embedded, archives are unpacked in this process's folder, where {top} cannot be made: "
+                                 f"{error.strerror or error}") from None
+    _links[link] = folder
+
+
+def _is_abandoned(link: str) -> bool:
+    """Whether a program that was killed has left this link."""
+    return os.path.islink(link) and not os.path.exists(link) and _PREFIX in os.readlink(link)
+
+
+def _remove_links() -> None:
+    for link, folder in _links.items():
+        if os.path.islink(link) and os.readlink(link).startswith(folder):
+            os.unlink(link)
+        shutil.rmtree(folder, ignore_errors=True)
+    _links.clear()
+    _unpacked.clear()
+
+
+# -- requirements and the interpreter ------------------------------------------------------------------------------------------------
+
+
+def _check_requirements(requirements: str | None) -> None:
+    if not requirements:
+        return
+    file, _, folder = requirements.partition("#")
+    found = list(_unmet(requirement_lines(file)))
+    install = f"pip install{f' --no-index --find-links {folder}' if folder else ''} -r {file}"
+    missing = [wanted for wanted, version in found if version is None]
+    if missing:
+        raise ConfigurationError(f"embedded, functions run in this process, which lacks {', '.join(missing)} of {file}: "
+                                 f"{install}, or run it on Ray (-t ray)")
+    for wanted, version in found:
+        _tell(f"{REQUIREMENTS}: embedded, functions run in this process, which has version {version} where {file} says {wanted}; "
+              f"{install}, or run it on Ray (-t ray), if that matters")
+
+
+def _unmet(lines: list[str]) -> Iterator[tuple[str, str | None]]:
+    """The requirements that this process does not meet, each with the version that it has instead."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     for line in lines:
@@ -53,7 +170,21 @@ def _missing(lines: list[str]) -> Iterator[str]:
         if wanted.marker is not None and not wanted.marker.evaluate():
             continue
         try:
-            if not wanted.specifier.contains(metadata.version(wanted.name), prereleases=True):
-                yield str(wanted)
+            version = metadata.version(wanted.name)
         except metadata.PackageNotFoundError:
-            yield str(wanted)
+            yield str(wanted), None
+            continue
+        if not wanted.specifier.contains(version, prereleases=True):
+            yield str(wanted), version
+
+
+def _is_this_interpreter(executable: str) -> bool:
+    found = shutil.which(executable)
+    return found is not None and (found == sys.executable or os.path.samefile(found, sys.executable))
+
+
+def _tell(message: str) -> None:
+    """Once in a process: a program may run many jobs."""
+    if message not in _told:
+        _told.add(message)
+        _LOG.warning(message)

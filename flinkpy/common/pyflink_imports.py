@@ -22,6 +22,7 @@ from types import ModuleType
 from flinkpy.core.errors import ProgramError
 
 _OURS = ("common", "datastream", "metrics")
+_ELSEWHERE = {"version": "common.pyflink_version"}
 _FILES = "there are connectors for files, Kafka and sockets; or write a source of your own (flinkpy.connectors.sources.PythonSource)"
 _INSTEAD = {
     "table": "there is no SQL and no Table API; for tables in files and in memory use env.from_parquet(), from_csv(), from_arrow() and "
@@ -79,8 +80,8 @@ class _Finder(MetaPathFinder):
         top, _, rest = fullname.partition(".")
         if top != "pyflink":
             return None
-        ours = f"flinkpy.{rest}" if rest else "flinkpy"
-        if rest and (rest.partition(".")[0] not in _OURS or not _exists(ours)):
+        ours = f"flinkpy.{_ELSEWHERE.get(rest, rest)}" if rest else "flinkpy"
+        if rest and rest not in _ELSEWHERE and (rest.partition(".")[0] not in _OURS or not _exists(ours)):
             raise NoSuchPyflinkModule(_message(fullname, rest), name=fullname)
         return ModuleSpec(fullname, _Alias(ours), is_package=True)
 

@@ -34,7 +34,7 @@ DIFFERENT = {
     "pyflink.datastream.connectors.file_system.StreamingFileSink": _PARTS,
     "pyflink.datastream.data_stream.CachedDataStream": "caches bounded streams in any mode, in files on the program's machine",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive":
-        "unpacked for the workers on Ray; embedded, nothing is unpacked, and a message says so",
+        "embedded, a link in the working directory leads to what is unpacked; what has that name there already stays, and is told",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_changelog_state_backend": _KEPT,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.get_default_local_parallelism":
         "parallelism.default if none was set, not the number of cores",
@@ -42,9 +42,10 @@ DIFFERENT = {
         "always False",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.register_cached_file":
         "found by runtime_context.get_cached_file(name); on Ray it must lie at that path on every worker",
-    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable": "kept, without effect",
+    "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable":
+        "the interpreter of workers on Ray; embedded, another one than the program's is told; os.environ['python'] names it",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements":
-        "installed for the workers on Ray; embedded, nothing is installed",
+        "installed for the workers on Ray; embedded, nothing is installed: a missing package is refused, another version is told",
     "pyflink.datastream.checkpoint_config.CheckpointConfig": _CHECKPOINTS,
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.enable_checkpointing": _CHECKPOINTS,
     "pyflink.datastream.state_backend.EmbeddedRocksDBStateBackend.set_number_of_transfer_threads": _CHECKPOINTS,

@@ -132,6 +132,22 @@ def test_a_format_that_is_not_there_names_what_to_use_instead(module: str, name:
         exec(f"from pyflink.datastream.formats.{module} import Nothing")
 
 
+@pytest.mark.finding("faults 13")
+@pytest.mark.usefixtures("pyflink")
+def test_whether_a_format_is_there_can_be_asked() -> None:
+    avro = importlib.import_module("pyflink.datastream.formats.avro")
+    assert not hasattr(avro, "AvroBulkWriters")
+    assert hasattr(avro, "AvroSchema")
+    with pytest.raises(AttributeError, match=r"has no flinkpy\.datastream\.formats\.avro\.AvroBulkWriters: .*AvroFormat"):
+        avro.AvroBulkWriters  # noqa: B018
+
+
+@pytest.mark.finding("gaps G11")
+@pytest.mark.usefixtures("pyflink")
+def test_a_program_may_ask_which_pyflink_it_runs_on() -> None:
+    assert importlib.import_module("pyflink.version").__version__ == "2.3.0"
+
+
 def test_the_parquet_writer_of_pyflink_takes_a_declared_type(tmp_path: Path) -> None:
     from flinkpy.common import Row, Types
     from flinkpy.datastream import StreamExecutionEnvironment

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import zipfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -124,12 +128,21 @@ def test_event_times_that_are_not_milliseconds_are_told_what_to_change(moment: i
 
 @pytest.mark.finding("pyflink environments")
 def test_embedded_a_requirement_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("# for the model\npytest>=1\nno-such-package==3  # pinned\npytest<1\nother; python_version < '3'\n")
+    (tmp_path / "requirements.txt").write_text("# for the model\npytest>=1\nno-such-package==3  # pinned\nother; python_version < '3'\n")
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_python_requirements(str(tmp_path / "requirements.txt"), "wheels")
     env.from_collection([1]).print()
-    with pytest.raises(ConfigurationError, match=r"lacks no-such-package==3, pytest<1 of .*: pip install --no-index --find-links wheels -r "):
+    with pytest.raises(ConfigurationError, match=r"lacks no-such-package==3 of .*: pip install --no-index --find-links wheels -r "):
         env.execute()
+
+
+@pytest.mark.finding("faults 13")
+def test_embedded_a_requirement_that_is_installed_in_another_version_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "requirements.txt").write_text("pytest<1\n")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_python_requirements(str(tmp_path / "requirements.txt"))
+    assert env.from_collection([1]).take(1) == [1]
+    assert f"which has version {pytest.__version__} where {tmp_path / 'requirements.txt'} says pytest<1" in caplog.text
 
 
 def test_embedded_requirements_that_are_installed_are_no_hindrance(tmp_path: Path) -> None:
@@ -139,9 +152,76 @@ def test_embedded_requirements_that_are_installed_are_no_hindrance(tmp_path: Pat
     assert env.from_collection([1]).take(1) == [1]
 
 
+def archive(file: Path, **texts: str) -> str:
+    with zipfile.ZipFile(file, "w") as written:
+        for name, text in texts.items():
+            written.writestr(f"{name}.txt", text)
+    return str(file)
+
+
+def read_text(name: str) -> str:
+    return Path(name).read_text()
+
+
+@pytest.mark.finding("bugs 8")
 @pytest.mark.finding("pyflink environments")
-def test_embedded_an_archive_is_told_not_to_be_unpacked(caplog: pytest.LogCaptureFixture) -> None:
+def test_embedded_an_archive_is_unpacked_where_functions_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "job").mkdir()
+    monkeypatch.chdir(tmp_path / "job")
     env = StreamExecutionEnvironment.get_execution_environment()
-    env.add_python_archive("model.zip")
+    env.add_python_archive(archive(tmp_path / "model.zip", weights="w"), "model")
+    env.add_python_archive(archive(tmp_path / "one.zip", a="a"))
+    env.configure({"python.archives": env.get_configuration().get_string("python.archives", "") + f",{archive(tmp_path / 'two.zip', b='b')}#model/b"})
+    names = ["model/weights.txt", "one.zip/a.txt", "model/b/b.txt"]
+    assert env.from_collection(names).map(read_text).take(3) == ["w", "a", "b"]
+
+
+@pytest.mark.finding("bugs 8")
+def test_embedded_what_has_the_name_of_an_archive_stays_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights.txt").write_text("mine")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.add_python_archive(archive(tmp_path / "model.zip", weights="w"), "model")
+    assert env.from_collection(["model/weights.txt"]).map(read_text).take(1) == ["mine"]
+    assert "which has model already" in caplog.text
+
+
+@pytest.mark.finding("bugs 8")
+@pytest.mark.parametrize("way", ["-D", "file", "Configuration", "environment variable"])
+def test_embedded_python_files_have_their_effect_wherever_they_are_named(tmp_path: Path, way: str) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper.py").write_text("NAME = 'helped'")
+    (tmp_path / "flinkpy-conf.yaml").write_text("python.files: lib\n")
+    named = "" if way != "Configuration" else "Configuration.from_dict({'python.files': 'lib'})"
+    (tmp_path / "job.py").write_text(f"""
+from flinkpy.common import Configuration
+from flinkpy.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment({named})
+import helper
+print(env.from_collection([1]).map(lambda _: __import__("helper").NAME).take(1))
+""")
+    command = [sys.executable, "job.py"] if way != "-D" else [sys.executable, "-m", "flinkpy", "run", "-D", "python.files=lib", "job.py"]
+    variables = {"file": {"FLINKPY_CONF_DIR": "."}, "environment variable": {"FLINKPY_PYTHON_FILES": "lib"}}.get(way, {})
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("['helped']\n", 0), done.stderr
+
+
+@pytest.mark.finding("faults 14")
+def test_embedded_functions_find_the_interpreter_that_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                 caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("python", "before")
+    other = tmp_path / "python"
+    for chosen in (tmp_path / "same", other):
+        chosen.symlink_to(sys.executable) if chosen is not other else chosen.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_python_executable(str(tmp_path / "same"))
+    variable = "python"
+    assert env.from_collection([1]).map(lambda _: os.environ[variable]).take(1) == [str(tmp_path / "same")]
+    assert "python.executable" not in caplog.text
+    env.set_python_executable(str(other))
     assert env.from_collection([1]).take(1) == [1]
-    assert "nothing is unpacked" in caplog.text
+    assert f"and not {other}: start the program with it" in caplog.text

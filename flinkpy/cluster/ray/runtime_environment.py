@@ -1,8 +1,8 @@
 """The runtime environment of a job on Ray: what its workers find on ``sys.path`` and on disk, as one canonical text.
 
 It consists of the environment of the program's own Ray job (``ray job submit --working-dir``,
-``ray.init(runtime_env=...)``), and of what the program adds with ``add_python_file``, ``add_python_archive`` and
-``set_python_requirements``. The text is part of the resource profile of the job's slots
+``ray.init(runtime_env=...)``), and of what the program adds with ``add_python_file``, ``add_python_archive``,
+``set_python_requirements`` and ``set_python_executable``. The text is part of the resource profile of the job's slots
 (``ResourceProfile.environment``), so jobs with different environments never share a worker, and jobs with the same
 one do.
 """
@@ -12,9 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,19 +20,23 @@ from typing import Any
 
 import ray
 
-from flinkpy.cluster.program_files import requirement_lines
+from flinkpy.cluster.program_files import EXECUTABLE_VARIABLE, requirement_lines, stage_archive, unzip
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
-from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_FILES, PYTHON_REQUIREMENTS
+from flinkpy.core.options.compatibility import (
+    PYTHON_ARCHIVES,
+    PYTHON_EXECUTABLE,
+    PYTHON_FILES,
+    PYTHON_REQUIREMENTS,
+)
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.fetched_files import local_copy
+from flinkpy.core.program.python_files import ZIPS, listed
 
 NO_ENVIRONMENT = ""
 PIN_S = 600
 """How long Ray keeps a package that nobody asks it to keep; living workers keep asking."""
 
 _FIELDS = ("working_dir", "py_modules", "pip", "uv", "conda", "env_vars", "py_executable", "image_uri", "container")
-# In 3.10 and 3.11 only patch releases have it
-_SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-_ZIPS = (".zip", ".egg", ".whl")
 
 
 def program_environment() -> dict[str, Any]:
@@ -50,17 +52,22 @@ def job_environment(configuration: Mapping[str, Any]) -> str:
     environment.
     """
     environment = program_environment()
-    files, archives = _listed(read(configuration, PYTHON_FILES)), _listed(read(configuration, PYTHON_ARCHIVES))
+    files = listed(read(configuration, PYTHON_FILES))
+    archives = listed(read(configuration, PYTHON_ARCHIVES))
     if files:
         environment["py_modules"] = [*environment.get("py_modules", ()), _upload(_stage_files, files)]
     if archives:
         if "working_dir" in environment:
             raise ConfigurationError("this program has a working directory on Ray (--working-dir), so archives belong in it: put their content there "
                                      "instead of add_python_archive()")
-        environment["working_dir"] = _upload(_stage_archives, archives)
+        environment["working_dir"] = _upload(stage_archive, archives)
     requirements = read(configuration, PYTHON_REQUIREMENTS)
     if requirements:
         environment["pip"] = _with_requirements(environment, requirements)
+    executable = read(configuration, PYTHON_EXECUTABLE)
+    if executable:
+        environment["py_executable"] = executable
+        environment["env_vars"] = {**environment.get("env_vars", {}), EXECUTABLE_VARIABLE: executable}
     return json.dumps(environment, sort_keys=True) if environment else NO_ENVIRONMENT
 
 
@@ -91,10 +98,6 @@ def keep_packages(environments: Iterable[str]) -> None:
 # -- files ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _listed(text: str | None) -> list[str]:
-    return [entry.strip() for entry in (text or "").split(",") if entry.strip()]
-
-
 def _upload(stage: Any, entries: list[str]) -> str:
     """Uploads one package of all entries, named by its content, so the same files are uploaded only once."""
     from ray._private.runtime_env import packaging
@@ -119,39 +122,13 @@ def _folder() -> Iterator[str]:
 
 def _stage_files(folder: Path, entry: str) -> None:
     """Copies the file as it is found on ``sys.path`` in this process: a folder's or a zip's content, or a module."""
-    path = _existing(entry, "add_python_file()")
+    path = local_copy(entry, "python.files, add_python_file()")
     if path.is_dir():
         shutil.copytree(path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".git"))
-    elif path.suffix in _ZIPS:
-        _unzip(path, folder)
+    elif path.suffix in ZIPS:
+        unzip(path, folder)
     else:
         shutil.copy2(path, folder)
-
-
-def _stage_archives(folder: Path, entry: str) -> None:
-    """Unpacks the archive into its target folder; without a target, into a folder of the archive's name (as in
-    Flink)."""
-    name, _, target = entry.partition("#")
-    path = _existing(name, "add_python_archive()")
-    goal = (folder / (target or path.name)).resolve()
-    if not goal.is_relative_to(folder.resolve()):
-        raise ConfigurationError(f"add_python_archive(): the target {target} lies outside of the working directory")
-    goal.mkdir(parents=True, exist_ok=True)
-    if path.suffix in _ZIPS:
-        _unzip(path, goal)
-        return
-    try:
-        shutil.unpack_archive(path, goal, **_SAFELY)
-    except (shutil.ReadError, ValueError) as error:
-        raise ConfigurationError(f"add_python_archive(): {path} cannot be unpacked: {error}") from None
-
-
-def _unzip(path: Path, folder: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)
-    except zipfile.BadZipFile:
-        raise ConfigurationError(f"{path} is no zip file") from None
 
 
 def _with_requirements(environment: Mapping[str, Any], option: str) -> dict[str, Any]:
@@ -167,9 +144,3 @@ def _with_requirements(environment: Mapping[str, Any], option: str) -> dict[str,
         known["pip_install_options"] = ["--no-index", "--find-links", os.path.abspath(cache)]
     return known
 
-
-def _existing(name: str, who: str) -> Path:
-    path = Path(name)
-    if not path.exists():
-        raise ConfigurationError(f"{who}: there is no {name}")
-    return path

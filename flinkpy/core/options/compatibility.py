@@ -16,7 +16,8 @@ CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced",
 PYTHON_FILES = option("python.files", str, None, "Python files and packages the program needs, separated by commas.")
 PYTHON_ARCHIVES = option("python.archives", str, None, "Archives the program needs, separated by commas.")
 PYTHON_REQUIREMENTS = option("python.requirements", str, None, "A requirements.txt, and a folder of packages behind '#'.")
-PYTHON_EXECUTABLE = option("python.executable", str, None, "The interpreter of the workers.")
+PYTHON_EXECUTABLE = option("python.executable", str, None,
+                           "The interpreter of the workers on Ray; embedded, one that is not the program's own is told.")
 CACHED_FILES = option("pipeline.cached-files", str, None, "Files that functions find by name: 'name:model,path:/data/model.bin;name:…'.")
 
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from typing import NoReturn
 
 from flinkpy.common.pyflink_imports import is_installed
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import compatibility as kept_options
+from flinkpy.core.program.python_files import put_on_path
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
@@ -24,20 +25,24 @@ class ProgramFiles:
         """Adds a Python file, folder or zip that the program and its functions import. It is put on ``sys.path`` of
         this process, and on Ray it is sent to the job's workers. Modules beside the program travel with it in any
         case. Raises ProgramError if there is no such file."""
-        _put_on_path(file_path)
+        try:
+            put_on_path({kept_options.PYTHON_FILES.key: file_path})
+        except ConfigurationError as error:
+            raise refuse(f"add_python_file(): {error}") from None
         self._append(kept_options.PYTHON_FILES.key, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Adds an archive (zip, tar) that the functions need. On Ray it is unpacked in the working directory of the
-        job's workers: into a folder of its name, or into ``target_dir``, as in Flink. In embedded mode nothing is
-        unpacked, and ``execute`` warns of that."""
+        """Adds an archive (zip, tar) that the functions need. It is unpacked in their working directory, into a folder
+        of its name, or into ``target_dir``, as in Flink: on Ray in that of the job's workers, embedded in that of this
+        process, where the folder is a link until the process ends. What has that name there already stays, with a
+        warning."""
         self._append(kept_options.PYTHON_ARCHIVES.key, archive_path if target_dir is None else f"{archive_path}#{target_dir}")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         """Sets the packages that the functions need, as a requirements.txt. On Ray the job's workers run in an
         environment where pip has installed them. With ``requirements_cache_dir``, pip uses only that folder, which
-        every node must have. In embedded mode they must be installed in this process: ``execute`` names those that
-        are missing."""
+        every node must have. In embedded mode nothing is installed: ``execute`` raises ConfigurationError for packages
+        that this process lacks, and warns of those that it has in another version."""
         self.program.values[kept_options.PYTHON_REQUIREMENTS.key] = (
             requirements_file_path if requirements_cache_dir is None else f"{requirements_file_path}#{requirements_cache_dir}")
 
@@ -55,7 +60,9 @@ class ProgramFiles:
                      "Python modules on the path with add_python_file()")
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Sets the workers' interpreter. Stored without effect."""
+        """Sets the interpreter of the job's workers on Ray, where every node must have it; flinkpy must be installed for
+        it, on the same version of Python. In embedded mode functions run in this process, so ``execute`` warns if that
+        is another one. Functions find the choice in ``os.environ["python"]``, as in Flink."""
         self.program.values[kept_options.PYTHON_EXECUTABLE.key] = python_exec
 
     def _append(self, key: str, value: str) -> None:
@@ -71,12 +78,3 @@ class ProgramFiles:
         entry = f"name:{name},path:{os.path.abspath(file_path) if '://' not in file_path else file_path}" + (",executable:true" if executable else "")
         self.program.values[kept_options.CACHED_FILES.key] = f"{before};{entry}" if before else entry
 
-
-def _put_on_path(file_path: str) -> None:
-    """Puts a folder, a zip, or the folder of a module on the path. Raises ProgramError if there is no such file."""
-    if not os.path.exists(file_path):
-        raise refuse(f"add_python_file(): there is no {file_path}")
-    path = os.path.abspath(file_path)
-    entry = path if os.path.isdir(path) or path.endswith((".zip", ".egg", ".whl")) else os.path.dirname(path)
-    if entry not in sys.path:
-        sys.path.insert(0, entry)

@@ -15,6 +15,7 @@ from flinkpy.common.time import to_milliseconds
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import SCHEMA, read
+from flinkpy.core.program.python_files import put_on_path
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.execution_mode import RuntimeExecutionMode
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
@@ -40,6 +41,7 @@ class ProgramSettings:
         values.add_all_to_dict(found)
         with located():
             check_options(found)
+            put_on_path(found)
         self.program.values.update({SCHEMA.get(key).key if key in SCHEMA else key: value for key, value in found.items()})
         return self
 
@@ -155,10 +157,11 @@ class ProgramSettings:
 
 def default_options() -> dict[str, Any]:
     """The options that a new program starts with: from the configuration file, the environment, ``-D``, and this
-    process's default parallelism."""
+    process's default parallelism. What ``python.files`` names is put on ``sys.path``."""
     from flinkpy.cluster.option_sources import program_settings
 
     values = program_settings()
+    put_on_path(values)
     if _default_local_parallelism is not None:
         values.setdefault(options.PARALLELISM.key, _default_local_parallelism)
     return values
