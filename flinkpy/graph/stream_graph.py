@@ -16,7 +16,7 @@ from flinkpy.core.errors import ProgramError
 from flinkpy.core.keys import MAX_PARALLELISM_LIMIT, default_max_parallelism
 from flinkpy.core.options.engine import AggregatePhases, RuntimeMode
 from flinkpy.graph.chain_config import ChainingStrategy
-from flinkpy.graph.changes import refuse_added_updates
+from flinkpy.graph.changes import makers_of_tables, refuse_added_updates
 from flinkpy.graph.job_graph import DEFAULT_SLOT_SHARING_GROUP, ResultPartitionType
 from flinkpy.graph.partitioning import FORWARD, REBALANCE, KeySpec, Partitioning, PartitioningKind
 from flinkpy.graph.resources import ANY, ResourceProfile
@@ -110,11 +110,12 @@ def build_stream_graph(
     transformations: Iterable[Transformation], *, parallelism: int = 1, max_parallelism: int | None = None, chaining: bool = True,
     buffer_timeout_ms: int = 100, runtime_mode: RuntimeMode = RuntimeMode.STREAMING, name: str = "flinkpy job",
     batch_form: Callable[[Any], Any] = lambda operator: operator, two_phases: Callable[[Any], TwoPhases | None] | None = None,
-    phases: AggregatePhases = AggregatePhases.AUTO,
+    phases: AggregatePhases = AggregatePhases.AUTO, last_results: Callable[[Any], Any] = lambda operator: operator,
 ) -> StreamGraph:
     """The graph of everything that ``transformations`` depend on; the sinks are enough, and naming others too is
     harmless. In BATCH mode ``batch_form`` returns the operator that runs in place of another.
-    ``two_phases`` says which part of an operator can run before an exchange, and ``phases`` where it does.
+    ``two_phases`` says which part of an operator can run before an exchange, and ``phases`` where it does. In STREAMING
+    mode ``last_results`` returns the operator that runs in place of one whose results a table takes.
 
     Raises ProgramError for programs that cannot run: an empty program, a forward edge between different parallelisms,
     a parallelism above the max parallelism, duplicate uids, contradicting resources, an unbounded source in BATCH
@@ -127,7 +128,8 @@ def build_stream_graph(
     if mode is RuntimeMode.STREAMING:
         for transformation in order:
             refuse_added_updates(transformation)
-    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, batch_form, two_phases, phases)
+    forms = _Forms(order, mode, batch_form, last_results)
+    builder = _Builder(parallelism, max_parallelism, buffer_timeout_ms, mode, forms, two_phases, phases)
     for transformation in order:
         builder.add(transformation)
     if not builder.nodes:
@@ -160,14 +162,30 @@ class _Upstream(NamedTuple):
     side_tag: str | None = None
 
 
+class _Forms:
+    """Which operator runs in place of a transformation's own."""
+
+    def __init__(self, order: Sequence[Transformation], mode: RuntimeMode, batch_form: Callable[[Any], Any],
+                 last_results: Callable[[Any], Any]) -> None:
+        self._batch_form = batch_form if mode is RuntimeMode.BATCH else None
+        self._last_results = last_results
+        self._makers = makers_of_tables(order) if mode is RuntimeMode.STREAMING else frozenset()
+
+    def of(self, transformation: Transformation, operator: Any) -> Any:
+        """The form of the operator that ``transformation`` names."""
+        if self._batch_form is not None:
+            return self._batch_form(operator)
+        return self._last_results(operator) if transformation in self._makers else operator
+
+
 class _Builder:
     """Adds transformations one by one, inputs first."""
 
     def __init__(
-        self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode, batch_form: Callable[[Any], Any],
+        self, parallelism: int, max_parallelism: int | None, buffer_timeout_ms: int, mode: RuntimeMode, forms: _Forms,
         two_phases: Callable[[Any], TwoPhases | None] | None, phases: AggregatePhases,
     ) -> None:
-        self._form: Callable[[Any], Any] = batch_form if mode is RuntimeMode.BATCH else lambda operator: operator
+        self._forms = forms
         self._parallelism, self._max_parallelism = parallelism, max_parallelism
         self._buffer_timeout_ms = buffer_timeout_ms
         # In BATCH every edge that crosses the network blocks, forward ones too: a pipelined edge beside a blocking detour
@@ -197,7 +215,7 @@ class _Builder:
             for each in self._seen[id(reader)]:
                 self._connect(each if phases is None else self._local_phase(phases.local, phases.key, each, node), node, input_index)
         if phases is not None:
-            node.operator = self._form(phases.merging)
+            node.operator = self._forms.of(transformation, phases.merging)
         return [_Upstream(node)]
 
     def _phases_of(self, transformation: Transformation, node: StreamNode, upstream: Sequence[_Upstream]) -> TwoPhases | None:
@@ -232,7 +250,7 @@ class _Builder:
             raise ProgramError(f"two transformations have the id {transformation.id}: {other} and {transformation.label}")
         parallelism = transformation.parallelism or self._parallelism
         operator, kind = _operator_and_kind(transformation)
-        operator = self._form(operator)
+        operator = self._forms.of(transformation, operator)
         declared: ChainingStrategy = getattr(operator, "chaining", ChainingStrategy.ALWAYS)
         node = StreamNode(
             transformation.id, _display_name(transformation), kind, operator, parallelism, self._max_parallelism_of(transformation, parallelism),

@@ -62,6 +62,9 @@ class StreamOperator(ABC):
     declared_type: TypeInformation | None = None  # of the main output, where what the user's function gives is still to be brought into it
     takes_updates: bool = True  # ``flinkpy.graph.changes``; False: each record counts, so a new version of an earlier one would count twice
     emits_updates: bool | None = None  # None: where its input has some
+    replaces_results: bool = False  # whether each result takes the place of its key's earlier one; then it has ``last_results``
+    keeps_nothing: bool = False  # whether what it makes of a record depends on that record only
+    takes_last_results: bool = False  # whether it holds a table, in which only the last result of each key counts
     has_window_phases: bool = False  # whether ``flinkpy.windowing.slices.phases`` says what of it can run before an exchange
     keeps_timestamps: bool = False  # whether its results have the timestamps of its records, and none where those have none
     chains_by_key: bool = False  # whether in BATCH it runs in the chain of its only sender, because it takes records as they come and keeps none

@@ -25,6 +25,7 @@ class WrappingOperator(StreamOperator):
         self.wrapped = wrapped
         self.chaining, self.batch_form = wrapped.chaining, wrapped.batch_form
         self.takes_updates, self.emits_updates, self.keeps_timestamps = wrapped.takes_updates, wrapped.emits_updates, wrapped.keeps_timestamps
+        self.replaces_results, self.keeps_nothing = wrapped.replaces_results, wrapped.keeps_nothing
 
     def initialize_state(self, restored: SavedState | None) -> None:
         self.wrapped.initialize_state(restored)

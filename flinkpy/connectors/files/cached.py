@@ -69,9 +69,12 @@ class CacheFolder:
 
 
 class CacheWriter(OneInputOperator):
-    """Passes every batch on, and writes it to the cache."""
+    """Passes every batch on, and writes it to the cache. The cache is a table: of running results it has the last one
+    of each key, because those who read it later could not tell which is."""
 
     batch_form = BatchForm.AS_IN_STREAM
+    takes_last_results = True
+    emits_updates = False
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

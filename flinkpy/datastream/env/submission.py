@@ -104,7 +104,7 @@ def stream_graph(program: RecordedProgram, job_name: str | None) -> StreamGraph:
             max_parallelism=read(values, options.MAX_PARALLELISM), chaining=bool(read(values, options.OPERATOR_CHAINING)),
             buffer_timeout_ms=to_milliseconds(read(values, options.BUFFER_TIMEOUT)), runtime_mode=read(values, options.RUNTIME_MODE),
             batch_form=_batch_form, two_phases=partial(_two_phases, values), phases=read(values, options.AGGREGATE_PHASES),
-            name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
+            last_results=_last_results, name=job_name or read(values, options.PIPELINE_NAME) or DEFAULT_JOB_NAME)
     push_filters(graph)
     return graph
 
@@ -163,6 +163,12 @@ def _batch_form(operator: Any) -> Any:
     from flinkpy.operators.batch.batch_forms import batch_form
 
     return batch_form(operator)
+
+
+def _last_results(operator: Any) -> Any:
+    from flinkpy.operators.last_results import LastResultsOperator
+
+    return LastResultsOperator(operator)
 
 
 def _two_phases(values: dict[str, Any], operator: Any) -> TwoPhases | None:

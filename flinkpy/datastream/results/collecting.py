@@ -166,17 +166,18 @@ def _rows(batch: Any) -> Iterable[Any]:
     return rows_of_batch(batch)
 
 
-def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None) -> CloseableIterator:
+def execute_and_collect(stream: RecordedStream, job_name: str | None, *, quiet: bool | None = None,
+                        as_table: bool = False) -> CloseableIterator:
     """Adds the collecting sink, submits the program, and returns the iterator.
 
     ``quiet``: do not draw progress. That is the default at a prompt, which may return to the user before the job
-    ends."""
+    ends. ``as_table``: only the last result of each key."""
     from flinkpy.connectors.collect.collect_server import CollectServer
 
     server = CollectServer(own_host(stream.program))
     job: Any = None
     try:
-        _keep_order(stream.transformation, add_sink(stream, server.sink(), "Sink: Collect"))
+        _keep_order(stream.transformation, add_sink(stream, server.sink(), "Sink: Collect", as_table=as_table))
         job = submit(stream.program, job_name)
         return CloseableIterator(job, server, quiet=hasattr(sys, "ps1") if quiet is None else quiet)
     except BaseException:

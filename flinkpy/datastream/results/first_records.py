@@ -11,14 +11,16 @@ from typing import Any
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.results.collecting import execute_and_collect
 from flinkpy.datastream.streams.recorded import RecordedStream
+from flinkpy.datastream.streams.recorded_program import endless_source
+from flinkpy.graph.changes import is_changing
 
 
-def first_records(stream: RecordedStream, n: Any, job_name: str | None) -> list[Any]:
-    """Implements ``take``."""
+def first_records(stream: RecordedStream, n: Any, job_name: str | None, *, as_table: bool = False) -> list[Any]:
+    """Implements ``take``. ``as_table``: only the last result of each key."""
     if _checked(n, "take()") == 0:
         return []
     with stream.program.only_what_leads_to(stream.transformation):
-        results = execute_and_collect(stream, job_name or f"take({n})", quiet=False)
+        results = execute_and_collect(stream, job_name or f"take({n})", quiet=False, as_table=as_table)
     with results:
         return results.first(n)
 
@@ -30,10 +32,13 @@ def show_records(stream: RecordedStream, n: Any, truncate: Any, job_name: str | 
     n = _checked(n, "show()")
     width = _width(truncate)
     names = stream.column_names()
-    records = first_records(stream, n, job_name or f"show({n})")
+    ends = endless_source(stream.transformation) is None
+    records = first_records(stream, n, job_name or f"show({n})", as_table=ends)
     print(table(records, names, width))
     if n and len(records) == n:
         print(f"the first {n} record{'s' if n > 1 else ''}")
+    if not ends and is_changing(stream.transformation):
+        print("the input does not end, so these are changes: a row takes the place of the earlier one of its key")
 
 
 def _checked(n: Any, call: str) -> int:

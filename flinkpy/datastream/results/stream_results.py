@@ -59,7 +59,7 @@ class StreamResults(WriteVerbs):
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Runs the program and returns the records of this stream: a CloseableIterator or, with ``limit``, a list of
-        the first ``limit`` records.
+        the first ``limit`` records. Of running results each change is a record.
 
         >>> with env.from_collection([1, 2]).map(lambda x: x * 2).execute_and_collect() as results:  # doctest: +SKIP
         ...     print(list(results))
@@ -79,6 +79,7 @@ class StreamResults(WriteVerbs):
         """The first ``n`` records to arrive, or fewer if the stream ends before. The job is then cancelled.
 
         Runs a job with only what leads to this stream. With several subtasks it is chance which records come first.
+        Of running results each change is a record; ``show`` and ``to_arrow`` have the last one of each key.
         If the job restarts, the list starts anew. Raises JobExecutionError if the job fails before there are enough;
         Ctrl-C cancels it.
 
@@ -93,6 +94,7 @@ class StreamResults(WriteVerbs):
         """Prints the first ``n`` records as a table with a column for each field of rows, columns, tuples, named
         tuples and dataclasses.
 
+        Of running results these are the last row of each key if the input ends, else each change.
         Values longer than ``truncate`` characters are cut. True means 20 characters; False cuts nothing.
 
         >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
@@ -109,7 +111,8 @@ class StreamResults(WriteVerbs):
 
     def to_arrow(self, job_name: str | None = None) -> pa.Table:
         """All records as a ``pyarrow.Table``, in this process's memory. Runs a job with only what leads to this
-        stream, and waits for it to end.
+        stream, and waits for it to end. Of running results it has the last row of each key. Raises ProgramError for a
+        stream that does not end.
 
         >>> env.from_pandas(frame).filter(col("delay") > 60).to_arrow()  # doctest: +SKIP
         """
@@ -118,14 +121,18 @@ class StreamResults(WriteVerbs):
         return arrow_table(self.recorded, job_name)
 
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
-        """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does."""
+        """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does. Of running results it
+        has the last row of each key.
+
+        >>> env.from_pandas(sales).key_by("shop").aggregate(col("amount").sum.alias("sold")).to_pandas()  # doctest: +SKIP
+        """
         from flinkpy.datastream.results.whole_results import arrow_table
 
         return arrow_table(self.recorded, job_name, "to_pandas()").to_pandas()
 
     def to_polars(self, job_name: str | None = None) -> pl.DataFrame:
-        """All records as a Polars frame, in this process's memory; runs a job as ``to_arrow`` does. Raises ProgramError
-        if Polars is not installed.
+        """All records as a Polars frame, in this process's memory; runs a job as ``to_arrow`` does. Of running results
+        it has the last row of each key. Raises ProgramError if Polars is not installed.
 
         >>> env.from_polars(frame).filter(col("delay") > 60).to_polars()  # doctest: +SKIP
         """
@@ -144,7 +151,8 @@ class StreamResults(WriteVerbs):
 
     def to_ray_dataset(self, job_name: str | None = None) -> Any:
         """All records as a Ray Dataset. The sinks write its blocks to Ray's object store in parallel; records never
-        pass through this program. Runs a job with only what leads to this stream, and waits for it to end.
+        pass through this program. Runs a job with only what leads to this stream, and waits for it to end. Of running
+        results it has the last row of each key.
 
         The blocks are kept as long as this program runs.
 
@@ -157,7 +165,7 @@ class StreamResults(WriteVerbs):
     def to_spark(self, spark: SparkSession, job_name: str | None = None) -> DataFrame:
         """All records as a Spark DataFrame. The sinks write blocks to Ray's object store, where Spark's executors
         read them; records never pass through this program. Runs a job with only what leads to this stream, and waits
-        for it to end.
+        for it to end. Of running results it has the last row of each key.
 
         The blocks are kept as long as this program runs.
 

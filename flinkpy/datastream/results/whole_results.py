@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.datastream.checks import located
+from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.env.ray_sources import require_spark
 from flinkpy.datastream.env.submission import execute
 from flinkpy.datastream.results.collecting import execute_and_collect
 from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
+from flinkpy.datastream.streams.recorded_program import endless_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +27,10 @@ def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_ar
     """Implements ``to_arrow``, and what makes other frames of its table."""
     import pyarrow as pa
 
+    refuse_endless(stream, call)
     with stream.program.only_what_leads_to(stream.transformation):
         columns = stream.as_columns(call)
-        results = execute_and_collect(columns, job_name, quiet=False)
+        results = execute_and_collect(columns, job_name, quiet=False, as_table=True)
     with results:
         batches = results.gathered()
     if batches:
@@ -41,6 +43,7 @@ def ray_dataset(stream: RecordedStream, job_name: str | None) -> Any:
     from flinkpy.connectors.ray.block_sink import RayBlockSink
     from flinkpy.connectors.ray.object_store import dataset_of
 
+    refuse_endless(stream, "to_ray_dataset()")
     with stream.program.only_what_leads_to(stream.transformation):
         columns = stream.as_columns("to_ray_dataset()")
         _, blocks = _write_blocks(columns, job_name, RayBlockSink)
@@ -57,6 +60,7 @@ def spark_frame(stream: RecordedStream, spark: SparkSession, job_name: str | Non
 
     with located():
         require_on_ray(spark, "to_spark()")
+    refuse_endless(stream, "to_spark()")
     with stream.program.only_what_leads_to(stream.transformation):
         columns = stream.as_columns("to_spark()")
         if columns.schema is not None:
@@ -64,6 +68,14 @@ def spark_frame(stream: RecordedStream, spark: SparkSession, job_name: str | Non
                 spark_schema(columns.schema)
         sink, _ = _write_blocks(columns, job_name, SparkSink)
     return sink.dataframe(spark, columns.schema)
+
+
+def refuse_endless(stream: RecordedStream, call: str) -> None:
+    """Refuses a stream whose source does not end, as all of it will never be there."""
+    endless = endless_source(stream.transformation)
+    if endless is not None:
+        raise refuse(f"{call} waits for the end of the stream, and {endless.label} does not end: call take(n) or show(n) for the first records, "
+                     "limit(n) before, execute_and_collect() for records as they come, or give the source an end")
 
 
 def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[str], Any]) -> tuple[Any, list[Any]]:
@@ -75,7 +87,7 @@ def _write_blocks(columns: ColumnStream, job_name: str | None, kind: Callable[[s
     from flinkpy.connectors.ray.object_store import Store, make_keeper
 
     sink = kind(make_keeper())
-    add_sink(columns, sink, "Sink: Ray blocks")
+    add_sink(columns, sink, "Sink: Ray blocks", as_table=True)
     execute(columns.program, job_name)
     return sink, Store(sink.keeper).committed_blocks()
 

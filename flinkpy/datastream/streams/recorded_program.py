@@ -13,7 +13,7 @@ from flinkpy.core.program.launch_context import note_defined
 from flinkpy.core.program.program_line import located
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.graph.changes import refuse_added_updates
-from flinkpy.graph.transformations import IterationHeadTransformation, Transformation
+from flinkpy.graph.transformations import IterationHeadTransformation, SourceTransformation, Transformation
 
 
 class RecordedProgram:
@@ -77,3 +77,22 @@ def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:
             if isinstance(each, IterationHeadTransformation):
                 waiting += [each.entry, *([each.tail] if each.tail is not None else [])]
     return found
+
+
+def endless_source(end: Transformation) -> Transformation | None:
+    """A source that ``end`` reads and that has no end of its own; None if there is none, or a ``limit`` lies between."""
+    from flinkpy.operators.limiting import LocalLimitOperator
+
+    found: set[Transformation] = set()
+    waiting = [end]
+    while waiting:
+        each = waiting.pop()
+        if each in found or isinstance(getattr(each, "operator", None), LocalLimitOperator):
+            continue
+        found.add(each)
+        if isinstance(each, SourceTransformation) and not each.is_bounded:
+            return each
+        waiting += each.inputs
+        if isinstance(each, IterationHeadTransformation):
+            waiting.append(each.entry)
+    return None

@@ -31,6 +31,7 @@ class StageOperator(OneInputOperator):
     """A one-input operator that works record by record and keeps no state."""
 
     batch_form = BatchForm.AS_IN_STREAM
+    keeps_nothing = True
 
     def before_batch(self) -> None:
         """Called before each batch by whoever calls the function of the stage: the operator itself, a fused run, or a guard."""

@@ -93,6 +93,7 @@ class FilterColumnsOperator(ColumnOperator):
     """Keeps the records for which the expression is true; false and null drop a record."""
 
     guarding = Guarding.BY_ROW
+    keeps_nothing = True
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -129,6 +130,7 @@ class SelectColumnsOperator(ColumnOperator):
     """Makes new columns from expressions."""
 
     guarding = Guarding.BY_ROW
+    keeps_nothing = True
 
     def __init__(self, expressions: Iterable[tuple[str, Expression]]) -> None:
         self.expressions = tuple(expressions)
@@ -151,6 +153,8 @@ class SelectColumnsOperator(ColumnOperator):
 class NullableColumnsOperator(ColumnOperator):
     """Gives the columns a schema in which more of them may be null. Copies no values."""
 
+    keeps_nothing = True
+
     def __init__(self, schema: Any) -> None:
         self.schema = schema
 
@@ -170,6 +174,7 @@ class MapBatchesOperator(ColumnOperator):
     number of records stays the same; otherwise the results have none."""
 
     parks = True
+    keeps_nothing = True
     takes_no_policy = "gets whole batches, so nobody knows which record is at fault: catch the exception in the function"
 
     def __init__(self, function: Callable[[Any], Any], batch_format: str = "arrow", output: str = "columns", schema: Any = None) -> None:
@@ -236,7 +241,7 @@ class ColumnsToRowsOperator(OneInputOperator):
     """Turns every record into a Row with the columns' names."""
 
     batch_form = BatchForm.AS_IN_STREAM
-    keeps_timestamps = True
+    keeps_timestamps = keeps_nothing = True
 
     def process_batch(self, batch: Batch) -> None:
         batch = columns(batch)
@@ -249,7 +254,7 @@ class RowsToColumnsOperator(OneInputOperator):
     declared type raise EngineError."""
 
     batch_form = BatchForm.AS_IN_STREAM
-    keeps_timestamps = True
+    keeps_timestamps = keeps_nothing = True
 
     def __init__(self, schema: RowTypeInfo | None) -> None:
         self.row_type = schema

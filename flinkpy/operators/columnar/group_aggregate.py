@@ -30,7 +30,7 @@ class KeyedAggregatesOperator(KeyedColumnsOperator):
     """Emits for each batch the updated row of every key in it: the key's columns, then the aggregates, or the
     ``results`` that are computed from keys and aggregates."""
 
-    emits_updates = True
+    emits_updates = replaces_results = True
     _types: list[Any]
 
     def __init__(self, keys: Sequence[str], calls: Sequence[AggregateCall], results: Chosen | None = None) -> None:

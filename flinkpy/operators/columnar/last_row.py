@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flinkpy.core.elements import Batch, ColumnBatch
+from flinkpy.core.elements import Batch
 from flinkpy.core.options.state import StateBackendKind
 from flinkpy.operators.base import OneInputOperator
 from flinkpy.operators.batch.batch_operator import BatchOperator
@@ -28,11 +28,6 @@ class LastRows(BatchOperator, OneInputOperator):
             self.inner.take(batch)
 
     def work(self) -> Iterator[None]:
-        with explained(None, self.inner.context):
-            last = self.inner.last_rows()
-        if last is None:
-            return
-        step, stamps = self.context.batch_records, last.timestamps
-        for start in range(0, len(last), step):
-            self.output.emit(ColumnBatch(last.data.slice(start, step), None if stamps is None else stamps[start : start + step]))
+        for batch in self.inner.last_results():
+            self.output.emit(batch)
             yield

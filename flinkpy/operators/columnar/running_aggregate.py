@@ -26,6 +26,8 @@ class KeyedColumnAggregateOperator(KeyedColumnsOperator):
     """``position`` is a column's name or index. The other columns have the values of the key's first record, as in
     the row form. The aggregate ignores nulls; it is null until the key has a value."""
 
+    replaces_results = True
+
     def __init__(self, kind: str, position: int | str, keys: Sequence[str]) -> None:
         if kind not in OF_FIELDS:
             raise ProgramError(f"{kind!r} is no running aggregate over columns")

@@ -18,7 +18,7 @@ from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
-from flinkpy.operators.columnar.column_operators import ColumnOperator, one_batch
+from flinkpy.operators.columnar.column_operators import ColumnOperator, explained, one_batch
 from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
@@ -153,6 +153,15 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         self._accumulate()
         rows = self.row_of_each_key([each.results(keys) for each in self._accumulators])
         return ColumnBatch(rows, self._stamps.values[:keys] if self._is_stamped else None)
+
+    def last_results(self) -> Iterator[ColumnBatch]:
+        """The row of each key when the input has ended, in pieces."""
+        with explained(None, self.context):
+            last = self.last_rows()
+        if last is not None:
+            step, stamps = self.context.batch_records, last.timestamps
+            for start in range(0, len(last), step):
+                yield ColumnBatch(last.data.slice(start, step), None if stamps is None else stamps[start : start + step])
 
     def _accumulate(self) -> None:
         if self._waiting:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from flinkpy.aggregates.of_records import FieldAggregate, Shape, shape_of
@@ -57,7 +58,7 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
     ``falls_back``: where the update's expression raises, the loop calls ``update`` instead."""
 
     batch_form = BatchForm.LAST_RESULT_OF_KEY
-    keeps_timestamps = True
+    keeps_timestamps = replaces_results = True
     guarding = Guarding.BY_RECORD
     falls_back = False
 
@@ -80,6 +81,12 @@ class KeyedOperator(KeyedStateOperator, OneInputOperator):
             forget_source(loop)
         super().close()
         close_function(self.key.selector)
+
+    def last_results(self) -> Iterator[RowBatch]:
+        """The result of each key so far, when the input has ended."""
+        results = iter(self.values.values())
+        while chunk := list(islice(results, self.context.batch_records)):
+            yield RowBatch(chunk)
 
     def set_key_first(self) -> None:
         """For a function with state of its own: selecting a key also sets it as current. Keys are then selected one

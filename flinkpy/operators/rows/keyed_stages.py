@@ -40,6 +40,7 @@ class KeyedStageOperator(KeyedStateOperator, FunctionStageOperator):
     """A stage with one user function that may keep state per key."""
 
     batch_form = BatchForm.BY_KEY
+    keeps_nothing = False
     by_time = True  # whether a key's records come in order of time in BATCH, and not in that of their arrival
 
     def __init__(self, function: Any, key: KeySpec) -> None:

@@ -1,0 +1,74 @@
+"""The last result of each key of an operator whose results replace each other, in a stream that ends.
+
+A running aggregate emits a new result for a key whenever it has changed. Whoever takes the results as a table wants the
+last one of each key. These are in the operator's state when its input has ended, so nothing else is kept, and a
+restart finds them there. Results before the end are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flinkpy.core.elements import MAX_TIMESTAMP, Batch, ControlElement, Watermark
+from flinkpy.operators.base import OneInputOperator, Work
+from flinkpy.operators.context import OperatorContext, Output
+from flinkpy.operators.wrapping import WrappingOperator, bare
+
+
+class LastResultsOperator(WrappingOperator, OneInputOperator):
+    """Wraps an operator that ``replaces_results``. Emits one result for each key when the input has ended."""
+
+    def __init__(self, wrapped: Any) -> None:
+        super().__init__(wrapped)
+        self.parks = wrapped.parks
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._held = _NotYet(output)
+        self._rest: Iterator[None] | None = None
+        self.wrapped.do = self.do
+        self.wrapped.setup(context, self._held)
+
+    def process_batch(self, batch: Batch) -> Work | None:
+        work: Work | None = self.wrapped.process_batch(batch)
+        return work
+
+    def finish(self) -> None:
+        self.wrapped.finish()
+        self._rest = self._emitting()
+
+    @property
+    def has_rest(self) -> bool:
+        return self._rest is not None
+
+    def emit_rest(self) -> None:
+        if self._rest is not None and next(self._rest, self) is self:
+            self._rest = None
+
+    def _emitting(self) -> Iterator[None]:
+        for batch in bare(self.wrapped).last_results():
+            self.output.emit(batch)
+            yield
+        if self._held.end_of_time is not None:
+            self.output.emit_control(self._held.end_of_time)
+
+
+class _NotYet(Output):
+    """Drops results, and keeps the last watermark until all results are out."""
+
+    def __init__(self, target: Output) -> None:
+        self.target = target
+        self.end_of_time: Watermark | None = None
+
+    def emit(self, batch: Batch) -> None:
+        pass
+
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
+        self.target.emit_side(tag_id, batch)
+
+    def emit_control(self, element: ControlElement) -> None:
+        if isinstance(element, Watermark) and element.timestamp == MAX_TIMESTAMP:
+            self.end_of_time = element
+        else:
+            self.target.emit_control(element)
