@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from flinkpy.core.ids import JobId
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-LOG = logging.getLogger("flinkpy.events")
+LOG = engine_logger("flinkpy.events")
 
 
 class EventKind(Enum):

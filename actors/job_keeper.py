@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -14,13 +13,14 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.options.checkpointing import CheckpointSettings
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import outlives_job
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 
 class JobKeeper:

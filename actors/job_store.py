@@ -17,7 +17,6 @@ with which a job stops is named before its manifest is written.
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import re
 from collections.abc import Callable, Iterable
@@ -32,12 +31,13 @@ from flinkpy.core.errors import FencingError, FlinkpyError, ProgramError, Savepo
 from flinkpy.core.ids import IdFactory, JobId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.core.program.program_pickler import dumps_any
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.protocol import SnapshotRequested
 from flinkpy.state.checkpoints.fenced_store import FencedStore, Term
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 _FILE = re.compile(r"(graph|cancelled|stopping|taken|ended)-([0-9]{10})-[0-9a-f]+")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from flinkpy.actors.job_store import ArchivedJob, JobStore
 from flinkpy.core.errors import ConfigurationError, FencingError, FlinkpyError, SavepointError, SavepointRestoreError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.core.options import checkpointing as options
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoint_messages import (
     BeginCheckpoint,
     CheckpointAborted,
@@ -49,7 +49,7 @@ from flinkpy.scheduler.protocol import (
 )
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
-log = logging.getLogger("flinkpy.jobmaster")
+log = engine_logger("flinkpy.jobmaster")
 
 _LASTING = (PermissionError, NotADirectoryError, FileExistsError)  # what an attempt a moment later would meet again
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.futures import Future
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.scheduler.protocol import Event
 
-log = logging.getLogger("flinkpy.jobmaster")
+log = engine_logger("flinkpy.jobmaster")
 
 RunInBackground = Callable[[Callable[[], None]], "Future[None]"]
 Schedule = Callable[[float, Callable[[], None]], object]

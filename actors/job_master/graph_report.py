@@ -12,6 +12,7 @@ from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import ExecutionVertexId
 from flinkpy.core.lifecycles import JobState
+from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.deployment import TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.scheduler.details import ExecutionSummary, FailureRecord, SchedulerReport
@@ -86,6 +87,6 @@ def _bytes(counted: TaskMetrics, name: str) -> int | None:
 
 def _failure(failure: FailureRecord, told_ms: Callable[[float], int]) -> FailureInfo:
     return FailureInfo(
-        told_ms(failure.at), type(failure.error).__name__, str(failure.error), failure.subtask, failure.restarted,
+        told_ms(failure.at), type(failure.error).__name__, without_secrets(str(failure.error)), failure.subtask, failure.restarted,
         None if failure.attempt_id is None else failure.attempt_id.attempt, failure.location,
         tuple(_failure(each, told_ms) for each in failure.concurrent))

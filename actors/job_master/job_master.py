@@ -8,7 +8,6 @@ of the parts. An unexpected error ends the job FAILED with that error: a bug nev
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -52,6 +51,7 @@ from flinkpy.core.options.checkpointing import (
 )
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import JobMasterRegistration, SlotOffer, TaskExecutionState, TaskManagerLocation
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.execution_model import TERMINAL
@@ -84,7 +84,7 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
-log = logging.getLogger("flinkpy.jobmaster")
+log = engine_logger("flinkpy.jobmaster")
 
 
 class JobMaster(FencedRpcEndpoint):

@@ -18,6 +18,7 @@ from flinkpy.core.ids import ExecutionAttemptId, ExecutionVertexId, JobVertexId
 from flinkpy.core.lifecycles import JOB, ExecutionState, JobState
 from flinkpy.core.options.engine import ATTEMPTS_HISTORY
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.deployment import TaskExecutionState, TaskMetrics
 from flinkpy.graph.job_graph import JobGraph, JobVertex
 from flinkpy.metrics.shown_accumulators import Shown, shown
@@ -138,7 +139,7 @@ class JobStatusBook:
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
         inputs = {vertex.id: inputs_of(vertex) for vertex in self._job_graph.vertices}
         vertices = tuple(_vertex_details(each, known.get(each.vertex_id, []), inputs[each.vertex_id]) for each in scheduler.vertices)
-        last_failure = str(scheduler.failures[-1].error) if scheduler.failures else ""
+        last_failure = without_secrets(str(scheduler.failures[-1].error)) if scheduler.failures else ""
         return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id,
                           tuple(self._savepoints))
 

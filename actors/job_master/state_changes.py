@@ -5,6 +5,7 @@ from __future__ import annotations
 from flinkpy.actors.job_events import EventKind, JobEvent, Publish
 from flinkpy.core.clock import Clock
 from flinkpy.core.lifecycles import CheckpointState, JobState
+from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.scheduler.scheduler import Scheduler
 
@@ -31,4 +32,4 @@ class StateChanges:
             self._tell(EventKind.CHECKPOINT, state, f"{what} {checkpoint.checkpoint_id}", checkpoint.failure)
 
     def _tell(self, kind: EventKind, state: str, subject: str, reason: str) -> None:
-        self._publish(JobEvent(self._clock.time_ms(), kind, self._job_graph.job_id, self._job_graph.name, state, subject, reason))
+        self._publish(JobEvent(self._clock.time_ms(), kind, self._job_graph.job_id, self._job_graph.name, state, subject, without_secrets(reason)))

@@ -7,7 +7,6 @@ process (``transmit``).
 from __future__ import annotations
 
 import itertools
-import logging
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +23,7 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 from flinkpy.core.lifecycles import EndpointState
 from flinkpy.core.options.engine import RpcConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 G = TypeVar("G")
 
@@ -33,7 +33,7 @@ Reply: TypeAlias = Callable[[Any, BaseException | None], object]
 OnFatal: TypeAlias = Callable[[str, BaseException], None]
 """Called with the endpoint's address and the error that escaped from its main thread."""
 
-log = logging.getLogger("flinkpy.rpc")
+log = engine_logger("flinkpy.rpc")
 
 
 class EndpointHost(MainThread):

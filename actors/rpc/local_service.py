@@ -6,7 +6,6 @@ interpreter should reach each other (two TaskExecutors in a test), make them wit
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -24,12 +23,13 @@ from flinkpy.core.ids import IdFactory
 from flinkpy.core.lifecycles import MailboxState
 from flinkpy.core.mailbox import Mailbox, MailboxProcessor
 from flinkpy.core.options.engine import RpcConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 T = TypeVar("T")
 
 BACKGROUND_THREADS = 8
 
-log = logging.getLogger("flinkpy.rpc")
+log = engine_logger("flinkpy.rpc")
 
 
 class ThreadHost(EndpointHost):

@@ -12,7 +12,6 @@ cannot wait for answers. So every call has a number in its sender's stream, and 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,8 +33,9 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.core.program import code
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-log = logging.getLogger("flinkpy.rpc")
+log = engine_logger("flinkpy.rpc")
 
 NAMESPACE = "flinkpy"
 GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -13,10 +12,11 @@ from flinkpy.core.errors import RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, InstanceId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 G = TypeVar("G")
 
-log = logging.getLogger("flinkpy.rpc")
+log = engine_logger("flinkpy.rpc")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 
-import click
-
+from flinkpy.cli.tell import tell
 from flinkpy.core.elements import SavepointFormatType
 from flinkpy.state.descriptors import StateKind
 from flinkpy.state.inspection.checkpoint_contents import CheckpointContents, OperatorContents, StateContents, contents_of, folder_at
@@ -21,12 +20,12 @@ def inspect(path: str, as_json: bool, entries: int, state: str | None) -> int:
     """Prints what the checkpoint holds. Returns the exit code: 1 if some of its state is damaged."""
     contents = contents_of(path, entries, state)
     if as_json:
-        click.echo(json.dumps({**asdict(contents), "damaged": contents.damaged}, indent=2))
+        tell(json.dumps({**asdict(contents), "damaged": contents.damaged}, indent=2))
     else:
         for line in checkpoint_lines(contents):
-            click.echo(line)
+            tell(line)
         for sentence in contents.damaged:
-            click.echo(sentence, err=True)
+            tell(sentence, err=True)
     return 1 if contents.damaged else 0
 
 
@@ -36,7 +35,7 @@ def convert(path: str, target: str, format_type: str) -> None:
     from flinkpy.state.canonical.rewriting import rewrite
 
     written = rewrite(folder_at(path), target, SavepointFormatType[format_type.upper()])
-    click.echo(f"wrote checkpoint {written.checkpoint_id} to {written.location}: {in_bytes(written.size)} of state")
+    tell(f"wrote checkpoint {written.checkpoint_id} to {written.location}: {in_bytes(written.size)} of state")
 
 
 def checkpoint_lines(contents: CheckpointContents) -> Iterator[str]:

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from flinkpy.cli.run import gather, guarded, recovery, run_until_execute
+from flinkpy.cli.tell import tell
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL, RECOVERY_CLAIM
 from flinkpy.core.options.engine import PARALLELISM, RESTART_STRATEGY, SHOW_PROGRESS, TARGET, RuntimeMode
@@ -40,7 +39,7 @@ def debug_job(checkpoint: str, script: str, arguments: Sequence[str], *, operato
         def replay(graph: StreamGraph, values: Mapping[str, Any]) -> None:
             try:
                 prepare(graph, found, operator, stops)
-                click.echo(f"{graph.name!r} from checkpoint {found.checkpoint_id}; leave the debugger with q")
+                tell(f"{graph.name!r} from checkpoint {found.checkpoint_id}; leave the debugger with q")
                 run_to_end(graph, values)
                 outcome.append(None)
             except BaseException as error:  # told behind the program, which may catch exceptions

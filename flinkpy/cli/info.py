@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from flinkpy.cli.run import gather, guarded, run_until_execute
+from flinkpy.cli.tell import tell
 from flinkpy.core.errors import ProgramError
 
 
@@ -22,7 +21,7 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
         from flinkpy.graph.plan import draw_plan
 
         drawn.append(stream_graph)
-        click.echo(draw_plan(stream_graph))
+        tell(draw_plan(stream_graph))
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)

@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.cli.run import gather
+from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.launch import connect
 from flinkpy.core.clock import SYSTEM_CLOCK
@@ -27,10 +26,10 @@ def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None,
     shown = [job for job in jobs if everything or not JOB.is_terminal(job.state)]
     if not shown:
         ended = len(jobs) - len(shown)
-        click.echo("no running jobs" + (f" ({ended} ended; -a shows them)" if ended else ""))
+        tell("no running jobs" + (f" ({ended} ended; -a shows them)" if ended else ""))
         return
     for line in job_table(shown, SYSTEM_CLOCK.time_ms()):
-        click.echo(line)
+        tell(line)
 
 
 def _with_archived(target: str | None, definitions: Sequence[str], conf: Path | None) -> list[JobOverview]:
@@ -43,7 +42,7 @@ def _with_archived(target: str | None, definitions: Sequence[str], conf: Path | 
     try:
         jobs = reach_session(target, definitions, conf).list_jobs()
     except FlinkpyError as error:
-        click.echo(f"only archived jobs are shown: {error}", err=True)
+        tell(f"only archived jobs are shown: {error}", err=True)
         return archived
     known = {job.job_id for job in jobs}
     return [*jobs, *(job for job in archived if job.job_id not in known)]
@@ -78,10 +77,10 @@ def cancel_job(target: str | None, definitions: Sequence[str], conf: Path | None
     session = reach_session(target, definitions, conf)
     job = session.find_job(job_id)
     if JOB.is_terminal(job.state):
-        click.echo(f"{job.job_id} {job.name!r} has already ended: {job.state.value}")
+        tell(f"{job.job_id} {job.name!r} has already ended: {job.state.value}")
         return
     session.job(job.job_id, job.name).cancel()
-    click.echo(f"cancelling {job.job_id} {job.name!r}")
+    tell(f"cancelling {job.job_id} {job.name!r}")
 
 
 def reach_session(target: str | None, definitions: Sequence[str], conf: Path | None) -> ClusterClient:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from flinkpy import __version__
+from flinkpy.cli.tell import tell
 from flinkpy.core.errors import FlinkpyError
 
 _TARGETS = click.Choice(["embedded", "ray", "ray-session", "ray-application"])
@@ -386,5 +387,5 @@ def main(arguments: list[str] | None = None) -> Any:
     except FlinkpyError as error:
         from flinkpy.cli.failures import describe
 
-        click.echo(describe(error, verbose="-v" in sys.argv or "--verbose" in sys.argv), err=True)
+        tell(describe(error, verbose="-v" in sys.argv or "--verbose" in sys.argv), err=True)
         sys.exit(1)

@@ -7,8 +7,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-import click
-
+from flinkpy.cli.tell import tell
 from flinkpy.cluster.option_sources import environment_name
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import SCHEMA, Option
@@ -21,9 +20,9 @@ def show_options(pattern: str) -> None:
         near = difflib.get_close_matches(pattern, [option.key for option in SCHEMA], n=1, cutoff=0.3)
         raise ConfigurationError(f"no option contains {pattern!r}" + (f"; the nearest is {near[0]}" if near else ""))
     for option in found:
-        click.echo(f"{option.key}  ({kind_of(option)}, default {default_of(option)})")
-        click.echo(f"    {option.doc}")
-        click.echo(f"    ${environment_name(option.key)}" + (f"; also: {', '.join(option.aliases)}" if option.aliases else ""))
+        tell(f"{option.key}  ({kind_of(option)}, default {default_of(option)})")
+        tell(f"    {option.doc}")
+        tell(f"    ${environment_name(option.key)}" + (f"; also: {', '.join(option.aliases)}" if option.aliases else ""))
 
 
 def kind_of(option: Option[Any]) -> str:

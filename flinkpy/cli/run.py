@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from flinkpy.cli.failures import describe
 from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
+from flinkpy.cli.tell import tell
 from flinkpy.cluster.end_of_program import await_background_jobs, forget_background_jobs, report_abandoned_jobs
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
@@ -65,10 +64,10 @@ def run_job(
                 raise
             await_background_jobs()
         if is_pending():
-            click.echo(f"{path.name} {FORGOTTEN_EXECUTE}", err=True)
+            tell(f"{path.name} {FORGOTTEN_EXECUTE}", err=True)
         if detached:
             for job in submitted_jobs():
-                click.echo(f"submitted {job.name!r}, job id {job.job_id}")
+                tell(f"submitted {job.name!r}, job id {job.job_id}")
 
     return guarded(script, run, verbose)
 
@@ -157,10 +156,10 @@ def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
     except SystemExit as end:
         message = exit_message(end)
         if message is not None:
-            click.echo(message, err=True)
+            tell(message, err=True)
         return exit_code(end)
     except BaseException as error:  # also exceptions of the program that do not derive from Exception
-        click.echo(describe(error, path, verbose=verbose), err=True)
+        tell(describe(error, path, verbose=verbose), err=True)
         return 1
     finally:
         set_launch_context(None)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from flinkpy.actors.gateways import SavepointStatus
 from flinkpy.cli.jobs import reach_session
+from flinkpy.cli.tell import tell
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import ConfigurationError, SavepointError
 from flinkpy.core.lifecycles import JOB
@@ -29,9 +28,9 @@ def ask_for_snapshot(
     asked = session.job(job.job_id, job.name).request_savepoint(kind, folder, form)
     path = asked.result(on_progress=Progress())
     what = "savepoint" if kind.is_savepoint else "checkpoint"
-    click.echo(f"{what} of {job.job_id} {job.name!r}: {path or 'in the memory of the JobManager'}")
+    tell(f"{what} of {job.job_id} {job.name!r}: {path or 'in the memory of the JobManager'}")
     if kind.stops_job:
-        click.echo(f"stopped {job.job_id} {job.name!r}; to go on: flinkpy run -s {path} PROGRAM")
+        tell(f"stopped {job.job_id} {job.name!r}; to go on: flinkpy run -s {path} PROGRAM")
 
 
 class Progress:
@@ -44,7 +43,7 @@ class Progress:
         line = f"{status.acknowledged} of {status.subtasks} subtasks have saved their state" if status.subtasks else "waiting until it can begin"
         if line != self._said:
             self._said = line
-            click.echo(line, err=True)
+            tell(line, err=True)
 
 
 def dispose(path: str) -> None:
@@ -53,4 +52,4 @@ def dispose(path: str) -> None:
         raise ConfigurationError("name the savepoint's folder")
     folder = absolute(path)
     dispose_savepoint(file_store_of(folder), folder)
-    click.echo(f"removed the savepoint {folder}")
+    tell(f"removed the savepoint {folder}")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from flinkpy.cli.run import gather
+from flinkpy.cli.tell import tell
 from flinkpy.core.options.engine import CLUSTER_NAME, Target
 from flinkpy.core.options.rest import REST_ENABLED
 from flinkpy.core.options.schema import read
@@ -25,7 +24,7 @@ def start(name: str | None, definitions: Sequence[str], conf: Path | None) -> No
     fresh = start_session(settings)
     cluster_id = read(settings, CLUSTER_NAME)
     use = "-t ray-session" if cluster_id == CLUSTER_NAME.default else f"-t ray-session -D {CLUSTER_NAME.key}={cluster_id}"
-    click.echo(f"{'started' if fresh else 'there is already'} the flinkpy session {cluster_id!r}; `flinkpy run {use} JOB.py` uses it")
+    tell(f"{'started' if fresh else 'there is already'} the flinkpy session {cluster_id!r}; `flinkpy run {use} JOB.py` uses it")
     if read(settings, REST_ENABLED):
         _show_rest([cluster for cluster in running_clusters(settings) if cluster.name == cluster_id])
 
@@ -37,7 +36,7 @@ def stop(name: str | None, definitions: Sequence[str], conf: Path | None) -> Non
     settings = _settings(name, definitions, conf)
     stopped = stop_session(settings)
     cluster_id = read(settings, CLUSTER_NAME)
-    click.echo(f"stopped the flinkpy session {cluster_id!r}; Ray keeps running (`ray stop` ends it)" if stopped else
+    tell(f"stopped the flinkpy session {cluster_id!r}; Ray keeps running (`ray stop` ends it)" if stopped else
                f"there is no flinkpy session {cluster_id!r}")
 
 
@@ -47,17 +46,17 @@ def show_sessions(definitions: Sequence[str], conf: Path | None) -> None:
 
     found = running_clusters(_settings(None, definitions, conf))
     if not found:
-        click.echo("no flinkpy sessions on this Ray cluster")
+        tell("no flinkpy sessions on this Ray cluster")
     else:
         for line in session_table(found):
-            click.echo(line)
+            tell(line)
         _show_rest(found)
 
 
 def _show_rest(clusters: Sequence[RunningCluster]) -> None:
     for cluster in clusters:
         if cluster.info is not None and cluster.info.rest:
-            click.echo(f"{cluster.name} in the browser: {cluster.info.rest}")
+            tell(f"{cluster.name} in the browser: {cluster.info.rest}")
 
 
 def session_table(clusters: Sequence[RunningCluster]) -> list[str]:

@@ -11,12 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
-
 from flinkpy import __version__
 from flinkpy.cli.prompt import Prompt
 from flinkpy.cli.run import gather, program_imports
 from flinkpy.cli.script import exit_code, exit_message
+from flinkpy.cli.tell import tell
 from flinkpy.cluster.launch import choose_target, submitted_jobs
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.lifecycles import JOB
@@ -85,7 +84,7 @@ class LazySpark:
 def _start_spark() -> Any:
     from flinkpy.spark import spark_session
 
-    click.echo("starting Spark on Ray", err=True)
+    tell("starting Spark on Ray", err=True)
     return spark_session()
 
 
@@ -125,7 +124,7 @@ def _interact(namespace: dict[str, Any], text: str, plain: bool) -> int:
     except SystemExit as end:
         message = exit_message(end)
         if message is not None:
-            click.echo(message, err=True)
+            tell(message, err=True)
         return exit_code(end)
     finally:
         for name, value in prompts.items():
@@ -153,8 +152,8 @@ def leave() -> None:
                 continue
             if job.ends_with_program:
                 job.cancel()
-                click.echo(f"cancelled job {job.name!r}, which ran in this process", err=True)
+                tell(f"cancelled job {job.name!r}, which ran in this process", err=True)
             else:
-                click.echo(job.runs_on, err=True)
+                tell(job.runs_on, err=True)
         except FlinkpyError:
             pass  # its session is gone, and the job with it

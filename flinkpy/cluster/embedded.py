@@ -12,7 +12,6 @@ forked child has none of its parent's threads, and starts without a session.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import secrets
 import sys
@@ -41,11 +40,12 @@ from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
 from flinkpy.core.options.metrics import PROMETHEUS_PORT
 from flinkpy.core.options.rest import REST_PORT
 from flinkpy.core.options.schema import SCHEMA
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.graph.resources import ANY, ResourceProfile
 from flinkpy.runtime.task_runner import SlotTaskRunner
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 MIN_SLOTS = 64  # of the one TaskExecutor: an unused slot costs nothing, and the next job may need more
 STOP_TIMEOUT_S = 5.0

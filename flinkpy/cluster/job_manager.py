@@ -25,7 +25,7 @@ from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.locations import absolute
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.state.checkpoints.stores_of_locations import private_file_store_of
 
 if TYPE_CHECKING:
     from flinkpy.web.metric_reporters import MetricReporters
@@ -125,7 +125,7 @@ def _archive_to(folder: str | None, options: Mapping[str, Any]) -> Callable[[Arc
     def archive_job(job: ArchivedJob) -> None:
         from flinkpy.web.history.archiving import archive  # it loads the web server
 
-        archive(file_store_of(location), location, job, options)
+        archive(private_file_store_of(location), location, job, options)
 
     return archive_job
 

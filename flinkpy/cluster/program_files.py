@@ -8,7 +8,6 @@ runs, one of another version and another interpreter are told.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import shutil
 import sys
@@ -25,8 +24,9 @@ from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_EXECUTABL
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.fetched_files import local_copy
 from flinkpy.core.program.python_files import ZIPS, listed, put_on_path
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 ARCHIVES = "python.archives, add_python_archive()"
 REQUIREMENTS = "python.requirements, set_python_requirements()"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,13 +13,14 @@ from flinkpy.core.futures import Future
 from flinkpy.core.options.checkpointing import CHECKPOINT_DIRECTORY, CHECKPOINT_STORAGE, takes_checkpoints
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.fenced_store import FencedStore
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import join
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.state.checkpoints.stores_of_locations import private_file_store_of
 
-log = logging.getLogger(__name__)
+log = engine_logger(__name__)
 
 
 class TakeOver(RpcEndpoint):
@@ -31,7 +31,7 @@ class TakeOver(RpcEndpoint):
 
     def __init__(
         self, service: RpcService, config: HighAvailability, on_deposed: Callable[[], None],
-        file_stores: Callable[[str], FileStore] = file_store_of,
+        file_stores: Callable[[str], FileStore] = private_file_store_of,
     ) -> None:
         super().__init__(service, "takeover")
         self._config, self._on_deposed, self._file_stores = config, on_deposed, file_stores

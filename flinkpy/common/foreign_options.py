@@ -7,14 +7,14 @@ for flinkpy an unknown option counts as a typo; it is refused, and the error nam
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.pyflink_imports import is_installed
 from flinkpy.core.options.schema import validate
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 _told: set[str] = set()
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
+
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 if TYPE_CHECKING:
     from flinkpy.common.job_client import JobClient
     from flinkpy.common.job_execution_result import JobExecutionResult
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 
 class JobListener:

@@ -24,7 +24,7 @@ class JsonFormatter(logging.Formatter):
         if event is not None:
             told["event"] = event
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
+            told["exception"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(told, default=str)
 
 

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from flinkpy.core.program.places import frame_text, short_traceback
+from flinkpy.core.secrets.hidden_secrets import without_secrets
 
 
 class FlinkpyError(Exception):
-    """The base class of all errors flinkpy raises."""
+    """The base class of all errors flinkpy raises. Its text has no secrets: it is shown, logged and archived."""
+
+    def __str__(self) -> str:
+        return without_secrets(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows (IPython asks for it): the user's lines and the message, none of the engine's frames."""
@@ -99,7 +103,7 @@ class UserCodeError(FlinkpyError):
             lines.append(f"  on record {self.record}")
         if self.origin is not None:
             lines.append(f"  from {self.origin}")
-        return "\n".join(lines)
+        return without_secrets("\n".join(lines))
 
 
 def _rebuild_user_code_error(cause: str, fields: dict[str, Any]) -> UserCodeError:
@@ -115,7 +119,7 @@ class JobExecutionError(FlinkpyError):
         self.job_name, self.cause = job_name, cause
 
     def __str__(self) -> str:
-        return f"job {self.job_name!r} failed: {self.cause}"
+        return without_secrets(f"job {self.job_name!r} failed: {self.cause}")
 
 
 class JobRestartedError(FlinkpyError):
@@ -147,7 +151,7 @@ class CheckpointDamagedError(FlinkpyError):
         self.file, self.expected, self.found = file, expected, found
 
     def __str__(self) -> str:
-        return f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}"
+        return without_secrets(f"the checkpoint is damaged: {self.file} should be {self.expected}, found {self.found}")
 
 
 class CheckpointError(FlinkpyError):
@@ -197,7 +201,7 @@ class RemoteError(RpcError):
         self.message, self.remote_traceback = message, remote_traceback
 
     def __str__(self) -> str:
-        return f"{self.message}\n{self.remote_traceback}" if self.remote_traceback else self.message
+        return without_secrets(f"{self.message}\n{self.remote_traceback}" if self.remote_traceback else self.message)
 
 
 class NetworkProtocolError(FlinkpyError):

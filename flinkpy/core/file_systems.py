@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.core.secrets.hidden_secrets import HIDDEN, without_secrets
 
 _HADOOP_NAMES = {"s3a": "s3", "s3n": "s3", "s3p": "s3"}  # Hadoop's and Presto's names of S3, which Flink takes
 _OBJECT_STORES = ("s3", "gcs", "abfs")
@@ -19,7 +20,13 @@ def split_url(url: str) -> tuple[str, str]:
 
     >>> split_url("s3://lake/sales/part%201.csv?scheme=http")
     ('s3://lake/?scheme=http', '/sales/part 1.csv')
+
+    Raises ConfigurationError for a URL that was copied from where its credentials are hidden.
     """
+    if HIDDEN in url:
+        raise ConfigurationError(
+            f"{url} has {HIDDEN} where flinkpy hides credentials: write them in again, or set them in "
+            "the environment of the workers (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) and leave them out")
     parts = urlsplit(url)
     query = f"?{parts.query}" if parts.query else ""
     return f"{_HADOOP_NAMES.get(parts.scheme, parts.scheme)}://{parts.netloc}/{query}", unquote(parts.path)
@@ -59,7 +66,7 @@ def told(error: Exception, store: str) -> str:
     'no server answers at minio:9000; check endpoint_override= and scheme= in the URL (curlCode: 7, Could not connect to server)'
     """
     if not is_without_answer(error):
-        return str(error)
+        return without_secrets(str(error))
     endpoint = parse_qs(urlsplit(store).query).get("endpoint_override")
     variable = next((name for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)), None)
     if endpoint:
@@ -68,7 +75,7 @@ def told(error: Exception, store: str) -> str:
         where = f"at {os.environ[variable]}; check the variable {variable}"
     else:
         where = "; check region= in the URL, or say where the server is with endpoint_override= in the URL or the variable AWS_ENDPOINT_URL"
-    return f"no server answers {where} ({error})".replace("answers ;", "answers;")
+    return without_secrets(f"no server answers {where} ({error})".replace("answers ;", "answers;"))
 
 
 def is_without_answer(error: Exception) -> bool:

@@ -3,16 +3,16 @@ a reading does not change later."""
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Mapping
 from typing import Any, cast
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.program.program_pickler import dumps_any
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.reported import reported
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 APART_S = 0.2  # the least time between two readings
 SHARE = 0.05  # the greatest share of the thread's time that reading takes, however large the accumulators are

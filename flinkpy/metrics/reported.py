@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.metricbase import Metric
 
 ACCUMULATOR = "flinkpy.metrics"  # the name among a task's accumulators; hidden from programs
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 
 def metrics_of(accumulators: dict[str, Any]) -> dict[str, Metric]:

@@ -8,7 +8,6 @@ All methods belong to the slot loop's thread.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
 from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS, RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.code import loads
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.checkpoints import TaskRestore
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
@@ -43,7 +43,7 @@ from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 _S = ExecutionState
 

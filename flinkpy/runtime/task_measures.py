@@ -6,13 +6,13 @@ and connectors tell of themselves, is read in the task's thread, and told as it 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.elements import MIN_TIMESTAMP
 from flinkpy.core.ids import OperatorId
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskDeploymentDescriptor
 from flinkpy.metrics.counter_rates import Rate
 from flinkpy.metrics.definitions import IN, OUT, Scope, of_scope
@@ -24,7 +24,7 @@ from flinkpy.operators.chain.operator_chain import OperatorChain
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.stream_task import StreamTask
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 _RATES = {scope: [(each.name, each.rate_of) for each in of_scope(scope) if each.rate_of] for scope in (Scope.TASK, Scope.OPERATOR)}
 _TIMES = {"busyTimeMsPerSecond": "accumulateBusyTimeMs", "idleTimeMsPerSecond": "accumulateIdleTimeMs",

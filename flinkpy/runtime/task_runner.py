@@ -3,7 +3,6 @@ connections are made, so that nobody waits for a slow function before the first 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.network.port import ShuffleEnvironment, ShuffleStatistics
@@ -24,7 +24,7 @@ from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
 from flinkpy.state.checkpoints.local_backup import LocalBackups
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 

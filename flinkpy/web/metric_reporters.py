@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.options.metrics import OTEL, PROMETHEUS_PORT, RAY, MetricsConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.samples import Sample
 from flinkpy.web.client_connection import Connection
 from flinkpy.web.dispatcher_calls import DispatcherCalls
@@ -25,7 +25,7 @@ from flinkpy.web.inspector_calls import InspectorCalls
 from flinkpy.web.metric_fetcher import LatestReading, MetricFetcher
 from flinkpy.web.routes.metric_routes import PROMETHEUS_ROUTES
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 STOP_S = 5.0
 MOST_CONNECTIONS = 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import queue
 import threading
 import urllib.request
@@ -13,8 +12,9 @@ from typing import Any
 
 from flinkpy.actors.job_events import EventKind, JobEvent
 from flinkpy.core.options.events import WebhookConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 KEPT = 1000  # events that wait; what comes beyond is dropped
 TRIES, PAUSE_S, ANSWER_S = 3, 1.0, 10.0

@@ -16,11 +16,12 @@ from typing import Any, Protocol
 from flinkpy.core.errors import EngineError, NetworkProtocolError, TaskExecutorLostError
 from flinkpy.core.lifecycles import CONNECTION, ConnectionState, StateMachine
 from flinkpy.core.reactor import Reactor
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.wire.frames import LAST_ELEMENT_KIND, Frame, FrameDecoder, FrameKind
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
 from flinkpy.network.wire.transport import ByteStream
 
-log = logging.getLogger(__name__)
+log = engine_logger(__name__)
 
 READS_PER_ROUND = 8  # limited, so that a busy connection does not hold up the tasks
 READ_BYTES_PER_ROUND = 2 << 20

@@ -16,11 +16,12 @@ from typing import NamedTuple
 from flinkpy.core.errors import NetworkProtocolError
 from flinkpy.core.options.engine import CONNECT_TIMEOUT, NetworkConfig
 from flinkpy.core.reactor import Reactor
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskManagerLocation
 from flinkpy.network.wire.handshake import Handshake
 from flinkpy.network.wire.transport import ByteStream, Transport
 
-log = logging.getLogger(__name__)
+log = engine_logger(__name__)
 
 MAX_STRANGERS = 64  # accepted connections that have not proved yet that they know the secret
 HANDSHAKE_READ = 1024

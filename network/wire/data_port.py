@@ -8,16 +8,16 @@ The handshake follows in either case.
 
 from __future__ import annotations
 
-import logging
 import socket
 import sys
 from collections.abc import Callable
 from functools import partial
 
 from flinkpy.core.reactor import Reactor
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.wire.transport import ByteStream
 
-log = logging.getLogger(__name__)
+log = engine_logger(__name__)
 
 SOCKET_BUFFER = 4 << 20
 ACCEPTS_PER_ROUND = 16

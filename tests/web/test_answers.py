@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import ExecutionState
+from flinkpy.core.secrets.hidden_secrets import HIDDEN, shown_options
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.answers.states import counts_by_state, span, state_of
 from flinkpy.web.json_response import JSONResponse
-from flinkpy.web.shown_configuration import HIDDEN, shown
 
 E = ExecutionState
 
@@ -77,4 +77,4 @@ def test_text_that_utf_8_cannot_hold_is_told_with_signs_in_its_place() -> None:
 
 def test_the_values_of_secrets_are_hidden_whatever_the_case_of_their_keys() -> None:
     configuration = {"a.Password": "x", "s3.secret-key": "x", "b.token": "x", "aws.Access-Key": "x", "parallelism.default": 4}
-    assert shown(configuration) == {**dict.fromkeys(sorted(configuration), HIDDEN), "parallelism.default": "4"}
+    assert shown_options(configuration) == {**dict.fromkeys(sorted(configuration), HIDDEN), "parallelism.default": "4"}

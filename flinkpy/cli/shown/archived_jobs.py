@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.cli.run import gather
+from flinkpy.cli.tell import tell
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
@@ -29,10 +28,10 @@ def serve_history(definitions: Sequence[str], conf: Path | None) -> None:
     config = HistoryConfig.of(gather(conf, definitions, None, None))
     server = history_server(config, SYSTEM_CLOCK)
     try:
-        click.echo(f"history of {', '.join(config.folders)}: {server.told}")
+        tell(f"history of {', '.join(config.folders)}: {server.told}")
         for folder in map(absolute, config.folders):
             if not archived_jobs(file_store_of(folder), folder):
-                click.echo(f"there are no archives in {folder} so far; clusters with {ARCHIVE_FOLDER.key}={folder} write them", err=True)
+                tell(f"there are no archives in {folder} so far; clusters with {ARCHIVE_FOLDER.key}={folder} write them", err=True)
         threading.Event().wait()
     except KeyboardInterrupt:
         pass

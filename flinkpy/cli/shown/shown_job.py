@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import click
-
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, SubtaskInfo, VertexInfo
 from flinkpy.actors.gateways import JobMetrics
 from flinkpy.cli.jobs import duration, reach_session
+from flinkpy.cli.tell import tell
 from flinkpy.core.ids import JobVertexId
 from flinkpy.core.lifecycles import EXECUTION, CheckpointState, ExecutionState
 from flinkpy.scheduler.checkpoint_statistics import CheckpointsReport
@@ -25,7 +24,7 @@ def show_job(target: str | None, definitions: Sequence[str], conf: Path | None, 
     found = session.find_job(job_id).job_id
     metrics = session.ask(lambda dispatcher: dispatcher.request_job_metrics(found))
     for line in job_report(session.ask(lambda dispatcher: dispatcher.request_execution_graph(found)), metrics):
-        click.echo(line)
+        tell(line)
 
 
 def job_report(job: ExecutionGraphInfo, metrics: JobMetrics) -> Iterator[str]:

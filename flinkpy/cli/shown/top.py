@@ -13,6 +13,7 @@ import click
 
 from flinkpy.actors.gateways import ClusterOverview, VertexDetails
 from flinkpy.cli.jobs import reach_session
+from flinkpy.cli.tell import tell
 from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.display.job_picture import JobPicture, JobPictures
 from flinkpy.cluster.display.rates import human
@@ -31,7 +32,7 @@ def show_top(target: str | None, definitions: Sequence[str], conf: Path | None, 
             size = shutil.get_terminal_size()
             click.clear()
             lines = [line[:size.columns] for line in lines[:size.lines - 1]]
-        click.echo("\n".join(lines))
+        tell("\n".join(lines))
         if number + 1 == count:
             return
         threading.Event().wait(interval_s)

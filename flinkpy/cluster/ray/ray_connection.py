@@ -3,18 +3,15 @@ this machine, which outlives the process."""
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -22,6 +19,7 @@ import ray
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.options.engine import RAY_ADDRESS
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.users_files import locked
 
 AUTO = "auto"
 REACHABLE_TIMEOUT_S = 3.0
@@ -176,7 +174,7 @@ def _unreachable(address: str) -> str | None:
 def start_local_ray() -> None:
     """Starts a cluster on this machine that outlives this process, and connects. It listens on the network, so it
     requires this user's token."""
-    with _one_at_a_time():
+    with locked("start-ray.lock"):  # two programs that find no cluster must not start two
         local = _local_address()
         if local is not None:  # another program was faster
             return _init(local)
@@ -205,14 +203,6 @@ def tell_what_stays() -> None:
     if _started:
         _started.clear()
         print("the Ray cluster this program has started keeps running (`ray stop` ends it)", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Holds a lock: two programs that find no cluster must not start two."""
-    with Path(tempfile.gettempdir(), f"flinkpy-start-ray-{os.getuid()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _first_line(error: BaseException) -> str:

@@ -62,6 +62,7 @@ from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
 from flinkpy.core.options.high_availability import CLIENT_TIMEOUT, HighAvailability, is_highly_available
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.hidden_secrets import shown_value
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.locations import absolute
 
@@ -367,7 +368,9 @@ def _checked(session: RaySession, configuration: Mapping[str, Any], fresh: bool)
         session.close()
         raise ResourceUnavailableError(f"the {session.key.label} {stranger}: end it with `flinkpy session stop {session.key.cluster_id}`, "
                                        f"or use another one with -D {CLUSTER_NAME.key}=NAME")
-    differing = [f"{name}={value}" for name, value in session_options(configuration).items() if str(session.info.options.get(name)) != str(value)]
+    differing = [
+        f"{name}={shown_value(name, value)}" for name, value in session_options(configuration).items()
+        if str(session.info.options.get(name)) != str(value)]
     if differing and not fresh:
         print(f"the session {session.key.cluster_id!r} runs already and keeps its own options; without effect: {', '.join(differing)} "
               f"(`flinkpy session stop {session.key.cluster_id}` ends it)", file=sys.stderr)

@@ -38,6 +38,7 @@ from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
 from flinkpy.core.options.high_availability import HighAvailability
 from flinkpy.core.options.schema import read
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.resources import ResourceProfile
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from flinkpy.actors.task_executor.task_executor import TaskExecutor
     from flinkpy.cluster.job_manager import JobManager
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 RESOURCES_AGE_S = 1.0  # how long Ray's answer about its nodes is cached
 KEEP_INTERVAL_S = PIN_S / 5

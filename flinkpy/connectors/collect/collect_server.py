@@ -10,7 +10,6 @@ Records of a job with checkpoints are held back until their checkpoint is comple
 
 from __future__ import annotations
 
-import logging
 import pickle
 import secrets
 import select
@@ -28,11 +27,12 @@ from flinkpy.connectors.rows import rows_of
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.core.errors import JobRestartedError, NetworkProtocolError
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.wire.client_channel import HANDSHAKE_TIMEOUT_S, UNKNOWN, Frame, IncomingChannel
 
 __all__ = ["CollectServer", "CollectSink", "CollectStatistics"]
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 QUEUE_BYTES = 16 << 20
 RECEIVE_BYTES = 256 << 10

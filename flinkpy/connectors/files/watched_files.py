@@ -6,7 +6,6 @@ A file is read once, as it is when it is found. So write it under a hidden name,
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,9 +24,10 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumeratorContext,
 )
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 S = TypeVar("S", bound=SourceSplit)
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 
 def files_by_now(paths: PathArgument) -> list[FileInfo]:

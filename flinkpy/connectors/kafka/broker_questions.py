@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,11 +12,12 @@ from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusa
 from flinkpy.connectors.kafka.kafka_offsets import LATEST, KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 T = TypeVar("T")
 
 ATTEMPT_S = 1.0  # how long one attempt waits for an answer

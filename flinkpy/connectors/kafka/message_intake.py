@@ -10,7 +10,6 @@ asks for meanwhile is done by the waiting thread.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,11 +20,12 @@ from flinkpy.connectors.kafka.client_properties import for_librdkafka, is_refusa
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition, Offsets
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 AT_ONCE = 1_000  # messages; the client's objects of four thousand do not stay in the processor's cache, and cost half as much again
 WAIT_S = 0.1  # how long the thread waits at a time; what the task asks for, and closing, waits as long at most

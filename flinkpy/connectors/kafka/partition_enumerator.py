@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from flinkpy.connectors.kafka.kafka_offsets import KafkaTopicPartition
 from flinkpy.connectors.source_api.source import SplitEnumerator, SplitEnumeratorContext
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from flinkpy.connectors.part_files.part_names import PartFile
 from flinkpy.connectors.part_files.part_storage import PartStorage
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.operators.sinks.sink_port import Committer
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 
 class PartCommitter(Committer):

@@ -8,7 +8,6 @@ subtask ends well. Batches are gathered into blocks of a useful size; a checkpoi
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,14 @@ from flinkpy.connectors.ray.written_blocks import BlockRange
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 BLOCK_BYTES = 32 << 20
 WAITING_BLOCKS = 2  # how many blocks of a subtask may be on their way into the store

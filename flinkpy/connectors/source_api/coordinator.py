@@ -7,7 +7,6 @@ assigned. When the attempt fails, they go back to the enumerator.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +27,9 @@ from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.program.code import dumps_data, loads
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 RunInBackground = Callable[[Callable[[], Any]], "Future[Any]"]
 

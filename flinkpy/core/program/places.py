@@ -13,6 +13,8 @@ import traceback
 from types import FrameType, TracebackType
 from typing import Any
 
+from flinkpy.core.secrets.hidden_secrets import without_secrets
+
 # Packages whose frames tell the user nothing; "" is generated code.
 _TOOLS = sys.stdlib_module_names | {"flinkpy", "IPython", "ipykernel", "cloudpickle", "ray", ""}
 
@@ -93,7 +95,8 @@ def short_traceback(error: BaseException, message: str | None = None) -> list[st
     if frames:
         message = message.removeprefix(place(*frames[-1][:2]) + ": ")  # the last frame already shows the place
     name = type(error).__name__
-    return [*(frame_text(*frame) for frame in frames), f"{name}: {message}" if message else name]
+    lines = [*(frame_text(*frame) for frame in frames), f"{name}: {message}" if message else name]
+    return list(map(without_secrets, lines))
 
 
 def shorten(interrupt: BaseException, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import NoReturn
 
@@ -10,10 +9,11 @@ from flinkpy.common.pyflink_imports import is_installed
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.program.python_files import put_on_path
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.datastream.checks import refuse
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 
 class ProgramFiles:

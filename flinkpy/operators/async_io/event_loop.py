@@ -8,14 +8,14 @@ the outcomes of one round of the event loop are delivered together.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.operators.async_io.output_queues import Entry
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 
 CANCEL_S = 1.0  # how long cancelled calls may take to end
 JOIN_S = 5.0  # how long the thread may take to end: a call that blocks cannot be cancelled

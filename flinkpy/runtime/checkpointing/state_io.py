@@ -6,7 +6,6 @@ subtasks do not wait for each other's files. With an object store most of that t
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from flinkpy.core.elements import CheckpointBarrier, SavepointFormatType
+from flinkpy.core.hidden_secrets import engine_logger
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.keys import key_group_range
 from flinkpy.graph.checkpoints import ChannelState, KeyedPieces, OperatorRestore, OperatorSubtaskState, SubtaskSnapshot, TaskRestore
@@ -30,7 +30,7 @@ from flinkpy.state.saved_state import FrozenInPieces, FrozenState, SavedState, s
 Base: TypeAlias = Mapping[OperatorId, KeyedPieces]  # what a subtask's operators saved for a checkpoint that another may build on
 
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 THREADS_PER_SLOT = 4
 MOST_THREADS = 32

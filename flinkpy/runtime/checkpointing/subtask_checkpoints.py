@@ -3,7 +3,6 @@ written in the thread for files; and then the JobMaster is told."""
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import CheckpointBarrier, SnapshotType
 from flinkpy.core.errors import FlinkpyError
 from flinkpy.core.ids import OperatorId
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoint_messages import (
     UNMEASURED,
     BeginCheckpoint,
@@ -32,7 +32,7 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.saved_state import FrozenState
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 REMEMBERED = 64  # checkpoints that were aborted and may still be written, or that others may build on
 

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
 from flinkpy.core.reactor import Pollable
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.runtime.loop.loop_port import LoopTask
 from flinkpy.runtime.loop.poller import Poller, make_poller
 from flinkpy.runtime.loop.socket_watcher import SocketWatcher
 from flinkpy.runtime.loop.timer_heap import LoopTimer, TimerHeap
 from flinkpy.runtime.loop.yield_policy import YieldPolicy
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 POLL_INTERVAL_S = 200e-6  # after a poll that found something
 QUIET_POLL_INTERVAL_S = 6.4e-3  # after many that found nothing: longer than Python's switch interval of 5 ms

@@ -3,14 +3,14 @@ thread."""
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable
 
 from flinkpy.core.reactor import Pollable
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.runtime.loop.poller import READABLE, WRITABLE, Poller
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 Action = Callable[[], None]
 

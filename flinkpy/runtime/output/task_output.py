@@ -20,12 +20,13 @@ from typing import Any, TextIO
 
 from flinkpy.core.ids import ExecutionAttemptId, JobId
 from flinkpy.core.lifecycles import EXECUTION
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState
 from flinkpy.network.wire.client_channel import HEADER, KIND_BATCH, KIND_END, connect_to_client
 from flinkpy.runtime.output.log_levels import LogLevels
 from flinkpy.runtime.runner_port import TaskReporter
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 CLIENT = "$internal.client.output"
 """In a job's configuration: where its output goes, as an :class:`OutputAddress`; absent when nobody waits."""

@@ -15,7 +15,6 @@ The first rule needs a store that creates a file only if it is absent. Disks do;
 
 from __future__ import annotations
 
-import logging
 import re
 import zlib
 from collections.abc import Sequence
@@ -23,10 +22,11 @@ from dataclasses import dataclass
 
 from flinkpy.core.errors import FencingError
 from flinkpy.core.ids import FencingToken
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import join
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 _TOKEN = re.compile(r"token-([0-9]{10})")
 _HEAD = b"flinkpy 1 %08x %d\n"

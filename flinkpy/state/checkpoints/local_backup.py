@@ -11,7 +11,6 @@ and nothing is written twice.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +22,13 @@ from flinkpy.core.options import checkpointing as options
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.options.state import folders
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.local_file_store import LocalFileStore
 from flinkpy.state.checkpoints.locations import join
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 _turns = count()
 
 

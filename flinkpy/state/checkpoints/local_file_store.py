@@ -20,15 +20,16 @@ _DELETE_ATTEMPTS = 100
 
 
 class LocalFileStore(FileStore):
-    """Takes paths and ``file:`` URLs. Without ``is_synced``, files need not survive a loss of power."""
+    """Takes paths and ``file:`` URLs. Without ``is_synced``, files need not survive a loss of power. With
+    ``is_private``, nobody but their user reads the files, nor the folders that are made for them."""
 
-    def __init__(self, *, is_synced: bool = True) -> None:
-        self._is_synced = is_synced
+    def __init__(self, *, is_synced: bool = True, is_private: bool = False) -> None:
+        self._is_synced, self._is_private = is_synced, is_private
 
     def create(self, location: str) -> NewFile:
         path = local_path(location)
-        _make_folder(os.path.dirname(path))
-        return _NewLocalFile(path, self._is_synced)
+        _make_folder(os.path.dirname(path), 0o700 if self._is_private else 0o777)
+        return _NewLocalFile(path, self._is_synced, 0o600 if self._is_private else 0o666)
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         descriptor = os.open(local_path(location), os.O_RDONLY)
@@ -82,11 +83,12 @@ class LocalFileStore(FileStore):
 
 
 class _NewLocalFile(NewFile):
-    def __init__(self, path: str, is_synced: bool) -> None:
+    def __init__(self, path: str, is_synced: bool, mode: int) -> None:
         self._is_synced = is_synced
         folder, name = os.path.split(path)
         self._path, self._aside = path, os.path.join(folder, f".{name}.{IdFactory().hex(8)}.tmp")
-        self._file = open(self._aside, "xb")  # noqa: SIM115  (close and discard close it)
+        descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        self._file = os.fdopen(descriptor, "wb")  # close and discard close it
         self._done = False
 
     def write(self, chunk: Chunk) -> None:
@@ -132,13 +134,13 @@ def _move_if_absent(aside: str, path: str) -> None:
         os.unlink(aside)
 
 
-def _make_folder(folder: str) -> None:
+def _make_folder(folder: str, mode: int) -> None:
     if os.path.isdir(folder):
         return
     parent = os.path.dirname(folder)
-    _make_folder(parent)
+    _make_folder(parent, mode)
     try:
-        os.mkdir(folder)
+        os.mkdir(folder, mode)
     except FileExistsError:
         if not os.path.isdir(folder):
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import weakref
@@ -55,18 +56,26 @@ def _remove(path: Path, lock: int) -> None:
 def remove_abandoned(within: Path) -> list[Path]:
     """Deletes the folders whose owners are gone, and returns them."""
     removed: list[Path] = []
+    if sys.platform == "win32":  # no such locks: folders of killed processes stay
+        return removed
     for folder in within.glob(f"{PREFIX}*"):
         try:
-            lock = os.open(folder / _LOCK, os.O_RDWR)
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:  # another process is removing it, or it belongs to another user
             continue
         try:
-            if _locked(lock):
+            if _is_own(folder) and _locked(lock):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed.append(folder)
         finally:
             os.close(lock)
     return removed
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether this user has made it: anybody can make folders of such a name in the system's temporary folder."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _locked(file: int) -> bool:

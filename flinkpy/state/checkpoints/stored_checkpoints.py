@@ -5,19 +5,19 @@ A checkpoint is there when its manifest is. A folder without one is in the makin
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from flinkpy.core.errors import CheckpointDamagedError, ProgramError
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import folder_of, join, name_of
 from flinkpy.state.checkpoints.manifest import Manifest
 from flinkpy.state.checkpoints.state_reader import location_of, own_files
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 METADATA = "_metadata"
 _CHECKPOINT, _JOB_ID = re.compile(r"chk-([0-9]+)"), re.compile(r"[0-9a-f]{32}")
 

@@ -22,6 +22,13 @@ def file_store_of(location: str) -> FileStore:
     return LocalFileStore() if scheme is None or scheme == "file" else _arrow_file_store(split_url(location)[0])
 
 
+def private_file_store_of(location: str) -> FileStore:
+    """The same for files that nobody but their user may read, as those of a session: on a disk their mode says so. Who
+    reads those of an object store is that store's to say."""
+    store = file_store_of(location)
+    return LocalFileStore(is_private=True) if isinstance(store, LocalFileStore) else store
+
+
 @lru_cache(maxsize=64)
 def _arrow_file_store(store: str) -> FileStore:
     try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from base64 import b64encode
 
+from flinkpy.core.secrets.hidden_secrets import without_secrets
+
 _STREAM = b"\xac\xed\x00\x05"
 _OBJECT, _CLASS, _STRING, _LONG_STRING, _END, _NULL = b"s", b"r", b"t", b"|", b"x", b"p"
 _SERIALIZABLE, _HAS_WRITE_METHOD = 2, 1
@@ -19,6 +21,7 @@ _VERSIONS = {  # the serialVersionUID of each class
 
 def failure_cause(error_class: str, message: str) -> dict[str, str]:
     """What people read, and what Flink's clients do: they take the exception from its serialized form alone."""
+    message = without_secrets(message)  # the serialized form hides nothing later
     return {"class": error_class, "stack-trace": f"{error_class}: {message}",
             "serialized-throwable": b64encode(serialized_throwable(error_class, message)).decode()}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flinkpy.actors.inspector.inspector_gateway import LogFile, LogKind, ThreadInfo
-from flinkpy.web.shown_configuration import shown
+from flinkpy.core.secrets.hidden_secrets import shown_options
 
 
 def thread_dump(threads: Iterable[ThreadInfo]) -> dict[str, Any]:
@@ -41,4 +41,4 @@ def environment() -> dict[str, Any]:
 
 
 def configuration(options: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value} for key, value in shown(options).items()]
+    return [{"key": key, "value": value} for key, value in shown_options(options).items()]

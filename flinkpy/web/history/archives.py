@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,13 +11,14 @@ from typing import Any
 from flinkpy.core.clock import Clock
 from flinkpy.core.ids import JobId
 from flinkpy.core.lifecycles import ExecutionState, JobState
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute, join
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 from flinkpy.web.history.archive_files import archived_jobs, read_archive
 from flinkpy.web.history.archiving import OVERVIEW
 
-LOG = logging.getLogger(__name__)
+LOG = engine_logger(__name__)
 
 
 class Archives:

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from flinkpy.core.lifecycles import JOB, JobState
+from flinkpy.core.secrets.hidden_secrets import shown_options
 from flinkpy.web.answers import job_answers
 from flinkpy.web.failed_requests import bad_request
 from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.requests import calls_of, job_id_of, job_of, number_of
-from flinkpy.web.shown_configuration import shown
 
 
 async def get_jobs(request: Request) -> JSONResponse:
@@ -37,7 +37,7 @@ async def get_job_plan(request: Request) -> JSONResponse:
 
 async def get_job_config(request: Request) -> JSONResponse:
     job = await job_of(request)
-    return JSONResponse(job_answers.config(job, shown(job.configuration)))
+    return JSONResponse(job_answers.config(job, shown_options(job.configuration)))
 
 
 async def get_job_exceptions(request: Request) -> JSONResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,11 +15,12 @@ from flinkpy.connectors.kafka.writing.transaction_client import COMMIT_S, Transa
 from flinkpy.connectors.kafka.writing.transactional_ids import TransactionalIds, Unfinished, begin_turn
 from flinkpy.connectors.kafka.writing.transactions import KafkaCommittable
 from flinkpy.core.options.checkpointing import takes_checkpoints
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
 from flinkpy.state.descriptors import ListStateDescriptor
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 _UNFINISHED = ListStateDescriptor("kafka-transactions", Types.PICKLED_BYTE_ARRAY())
 
 

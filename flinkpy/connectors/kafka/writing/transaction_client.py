@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import struct
 import threading
@@ -15,8 +14,9 @@ from flinkpy.connectors.kafka.writing.transactional_ids import TakenOver
 from flinkpy.connectors.kafka.writing.wire import Answer, Api, Coordinator, ErrorCode, ProducerId
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import FlinkpyError, ProgramError, RecipientUnreachableError
+from flinkpy.core.secrets.engine_logs import engine_logger
 
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 60.0  # for brokers that do not answer, or are busy

@@ -1,0 +1,1 @@
+"""Secrets stay hidden in what is shown, logged and archived."""
