@@ -54,7 +54,7 @@ class ShuffleService:
         except OSError as error:
             raise ResourceUnavailableError(
                 f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
-                "(0 picks a free port, which several TaskExecutors on one host need)") from error
+                "(0 picks a free port; several TaskExecutors on one host need that, or a range such as 50100-50200)") from error
 
     @property
     def _reactor(self) -> Reactor:

@@ -10,6 +10,7 @@ from typing import Any
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.option_sources import environment_name
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.schema import SCHEMA, Option
 
 
@@ -30,7 +31,7 @@ def kind_of(option: Option[Any]) -> str:
         return "memory"
     if issubclass(option.kind, Enum):
         return " | ".join(str(member.value) for member in option.kind)
-    return {bool: "true | false", int: "integer", float: "number", str: "text", timedelta: "duration"}[option.kind]
+    return {bool: "true | false", int: "integer", float: "number", str: "text", timedelta: "duration", Ports: "port | range of ports"}[option.kind]
 
 
 def default_of(option: Option[Any]) -> str:

@@ -38,7 +38,7 @@ from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
 from flinkpy.core.options.metrics import PROMETHEUS_PORT
-from flinkpy.core.options.rest import REST_PORT
+from flinkpy.core.options.rest import REST_BIND_PORT, REST_PORT
 from flinkpy.core.options.schema import SCHEMA
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.job_graph import JobGraph
@@ -190,7 +190,7 @@ def _new_session(key: _Key, configuration: Mapping[str, Any], slots: int) -> Emb
         return EmbeddedCluster(configuration, slots, free_ports=is_beside)
     except ConfigurationError as error:
         for other in _sessions:
-            shared = {name for name, _ in key & other} & {REST_PORT.key, PROMETHEUS_PORT.key}
+            shared = {name for name, _ in key & other} & {REST_PORT.key, REST_BIND_PORT.key, PROMETHEUS_PORT.key}
             if any(name in str(error) for name in shared):
                 names = ", ".join(sorted({name for name, _ in key ^ other}))
                 raise ConfigurationError(f"{error}: another cluster of this program has it. A cluster keeps the options that it began with; the jobs "

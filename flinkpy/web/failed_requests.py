@@ -26,7 +26,7 @@ def bad_request(message: str) -> HTTPException:
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = f"{request.url.path} is not there" if error.status_code == 404 and error.detail == "Not Found" else error.detail
+    message = f"{request.scope['path']} is not there" if error.status_code == 404 and error.detail == "Not Found" else error.detail
     response = failed(error.status_code, message)
     response.headers.update(error.headers or {})
     return response

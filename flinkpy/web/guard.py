@@ -5,15 +5,16 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Collection
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flinkpy.web.failed_requests import failed
 
 LARGEST_BODY = 1 << 20
+TOO_LONG = f"a body has at most {LARGEST_BODY} bytes"
 _LENGTH = re.compile(r"[0-9]{1,18}")
 LONGEST_PATH = 4000  # characters; no number in a path is too long to be read
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -48,13 +49,13 @@ class Guard:
         if self._hosts and _name(host) not in self._hosts:
             return 403, f"this endpoint is not asked as {host!r:.80}"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             return 403, f"pages of {origin!r:.80} may not ask here"
         if len(path) > LONGEST_PATH:
             return 414, f"a path has at most {LONGEST_PATH} characters"
         length = headers.get("content-length", "0")
         if _LENGTH.fullmatch(length) is None or int(length) > LARGEST_BODY:
-            return 413, f"a body has at most {LARGEST_BODY} bytes"
+            return 413, TOO_LONG
         if self._token is None or self._is_open(path):
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -64,15 +65,25 @@ class Guard:
 
 
 class _Limited:
-    """Passes on a body, and cuts off one that is longer than it said."""
+    """Passes on a body. Raises a 413 where one that does not say its length is too long."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._left = receive, LARGEST_BODY
 
     async def __call__(self) -> Message:
-        message: Any = await self._receive()
+        message: Message = await self._receive()
         self._left -= len(message.get("body", b""))
-        return {"type": "http.disconnect"} if self._left < 0 else message
+        if self._left < 0:
+            raise HTTPException(413, TOO_LONG)
+        return message
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None of what is none, which no page of this endpoint sends."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

@@ -16,6 +16,7 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
 from flinkpy.core.options.metrics import OTEL, PROMETHEUS_PORT, RAY, MetricsConfig
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.samples import Sample
 from flinkpy.web.client_connection import Connection
@@ -124,9 +125,9 @@ def _exports(config: MetricsConfig) -> list[tuple[Export, Any]]:
     return found
 
 
-def _listening(address: str, port: int) -> socket.socket:
+def _listening(address: str, port: int | Ports) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family)
+        return Ports.of(port).first(lambda number: socket.create_server((address, number), family=family))
     except OSError as error:
         raise ConfigurationError(f"option {PROMETHEUS_PORT.key}: {address}:{port} cannot be had ({error.strerror})") from None

@@ -19,9 +19,10 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.metrics import MetricsConfig
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.network.wire.outward_address import outward_address
-from flinkpy.web.client_connection import Connection
+from flinkpy.web.client_connection import accepting
 from flinkpy.web.dispatcher_calls import DispatcherCalls
 from flinkpy.web.failed_requests import HANDLERS
 from flinkpy.web.guard import LOOPBACK, Guard
@@ -55,7 +56,7 @@ class RestServer:
         self._app.router.redirect_slashes = False  # what is not there is told as Flink tells it
         guarded = Guard(self._app, self.token, LOOPBACK if config.address in LOOPBACK else (), page_routes.is_page)
         serving = uvicorn.Config(
-            guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=Connection, ws="none",
+            guarded, log_config=None, log_level="error", access_log=False, lifespan="off", http=accepting(config.connections_per_client), ws="none",
             limit_concurrency=MOST_CONNECTIONS + 1, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1, server_header=False)
         serving.load()
         serving.ssl = self._tls
@@ -106,7 +107,7 @@ def _bound(config: RestConfig) -> socket.socket:
         with contextlib.suppress(OSError):
             return _listening(config.address, PORT)
     try:
-        return _listening(config.address, config.port or 0)
+        return Ports.of(config.port or 0).first(lambda port: _listening(config.address, port))
     except OSError as error:
         is_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
         what = f"{config.port_key}: {config.address}:{config.port}" if is_port else f"{config.address_key}: {config.address}"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from flinkpy.core.errors import NetworkProtocolError
 from flinkpy.core.options.engine import CONNECT_TIMEOUT, NetworkConfig
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.reactor import Reactor
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskManagerLocation
@@ -131,7 +132,8 @@ class ConnectionManager:
         self._pending: dict[PendingConnection, None] = {}
         self._strangers: dict[PendingConnection, str] = {}  # those of them that were accepted, with their addresses
         self._closed = False
-        self._data_port = transport.listen(config.bind_host, config.data_port, reactor, self._accepted)
+        self._data_port = Ports.of(config.data_port).first(
+            lambda port: transport.listen(config.bind_host, port, reactor, self._accepted))
 
     @property
     def address(self) -> tuple[str, int]:

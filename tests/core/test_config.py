@@ -99,7 +99,7 @@ def test_a_heartbeat_may_be_as_rare_as_its_timeout_allows() -> None:
 
 
 def test_whoever_imports_the_options_has_those_of_every_file() -> None:
-    files = {file.stem for file in Path(all_options.__file__).parent.glob("*.py")} - {"__init__", "schema"}
+    files = {file.stem for file in Path(all_options.__file__).parent.glob("*.py")} - {"__init__", "schema", "ports"}
     assert set(all_options.__all__) == files
 
 

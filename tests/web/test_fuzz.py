@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.routing import Route
 
 from flinkpy.web.routes import V1
 from tests.ports import free_port
@@ -73,6 +74,8 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
                            "0" * 32]) | st.text(max_size=20)
     known = st.sampled_from([*(getattr(route, "path", "/") for route in V1), "/", "/page/app.js", "/page/{name}"])
 
+    posted = st.sampled_from([route.path for route in V1 if isinstance(route, Route) and "POST" in (route.methods or ())])
+
     def filled(path: str, ids: list[str], has_job: bool) -> str:
         given = iter([job_id, *([vertex] if "vertex" in path else []), *ids] if has_job else ids)
         return re.sub(r"\{[^}]*\}", lambda _: next(given, "0"), path)
@@ -90,15 +93,19 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
     names = st.sampled_from(["Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect", "Host", "Origin", "X-Long", "Range", "Accept",
                              "Cookie", "Content-Type", ""])
     contents = st.sampled_from(["", "0", "-1", "1, 2", "9" * 30, "chunked", "chunked, gzip", "close", "websocket", "upgrade", "100-continue",
-                                "localhost",                                "evil.example", "http://evil.example", "null", "a" * 30_000,
+                                "localhost", "evil.example", "http://evil.example", "null", "a" * 30_000, "http://[x", "[x", "//[::1", "http://localhost:x",
                                 "bytes=0-99999", "\x01", "a\tb"])
     ends = st.sampled_from([b"\r\n", b"\n", b"\r", b"\r\n "])
 
     def written(method: str, path: str, query: list[tuple[str, str]], token: str | None, headers: list[tuple[str, str]], body: bytes, length: bool,
-                version: str, end: bytes, cuts: list[int], leaves: str) -> Attempt:
+                version: str, end: bytes, cuts: list[int], leaves: str, chunks: int = 0) -> Attempt:
         target = path + ("?" + "&".join(f"{name}={value}" for name, value in query) if query else "")
         lines = [f"{method} {target} {version}", "Host: localhost", *(f"{name}: {value}" for name, value in headers)]
         lines.append(f"Authorization: {f'Bearer {TOKEN}' if token is None else token}")
+        if chunks:  # more than a body may have, without saying so before
+            lines.append("Transfer-Encoding: chunked")
+            body, length = b"10000\r\n" + b" " * 0x10000 + b"\r\n", False
+            body = body * chunks
         if length:
             lines.append(f"Content-Length: {len(body)}")
         data = end.join(line.encode("utf-8", "surrogatepass") for line in lines) + end * 2 + body
@@ -113,12 +120,15 @@ def attempts(job_id: str, vertex: str, folder: str) -> st.SearchStrategy[Attempt
     proper = st.builds(
         written, st.sampled_from(["GET", "GET", "POST"]), st.builds(filled, known, st.lists(odd, max_size=4), st.just(True)), queries, st.none(),
         st.just([]), bodies, st.just(True), st.just("HTTP/1.1"), st.just(b"\r\n"), st.just([]), st.just("waits"))
+    endless = st.builds(
+        written, st.just("POST"), st.builds(filled, posted, st.just([]), st.just(True)), st.just([]), st.none(), st.just([]), st.just(b""),
+        st.just(False), st.just("HTTP/1.1"), st.just(b"\r\n"), st.just([]), st.just("waits"), st.just(20))
     broken = st.builds(
         written, st.text(max_size=5), paths, queries, tokens, st.lists(st.tuples(names, contents), max_size=60), bodies, st.booleans(),
         st.sampled_from(["", "HTTP", "HTTP/9.9", "\x00"]), ends, st.lists(st.integers(0, 10_000), max_size=3),
         st.sampled_from(["waits", "half", "goes"]))
     noise = st.builds(Attempt, st.lists(st.binary(max_size=300), max_size=3).map(tuple), st.sampled_from(["half", "goes"]), st.just(False))
-    return st.one_of(proper, proper, proper, sane, sane, sane, broken, noise)
+    return st.one_of(proper, proper, proper, sane, sane, sane, broken, noise, endless)
 
 
 def answer_to(port: int, attempt: Attempt, tls: ssl.SSLContext | None = None) -> bytes:
@@ -186,4 +196,4 @@ def test_no_request_brings_it_down_costs_it_for_good_or_makes_it_tell(program: P
     assert grown < GROWTH
     assert rest.ask("/jobs", headers=RIGHT).status == 200
     assert [line for line in program.log.read_text().splitlines() if TOKEN in line and not line.startswith("in the browser: ")] == []
-    assert {200, 400, 401, 404, 405} <= set(statuses), statuses  # all kinds were tried
+    assert {200, 400, 401, 404, 405, 413} <= set(statuses), statuses  # all kinds were tried

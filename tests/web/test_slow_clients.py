@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from flinkpy.cluster.embedded import stop_embedded
+from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.options.rest import RestConfig
 from flinkpy.web import client_connection
-from flinkpy.web.rest_server import MOST_CONNECTIONS
+from flinkpy.web.rest_server import MOST_CONNECTIONS, RestServer
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S, eventually
 from tests.web.rest import Rest, held_job
@@ -72,6 +74,48 @@ def test_more_idle_connections_than_may_be_do_not_shut_out_others(rest: Rest) ->
     finally:
         for client in idle:
             client.close()
+
+
+@pytest.fixture
+def patient_rest() -> Iterator[Rest]:
+    """It waits ten seconds for its clients, and lets one address have three connections."""
+    server = RestServer(RestConfig(enabled=True, port=0, needs_token=False, address="0.0.0.0", connections_per_client=3), SYSTEM_CLOCK)
+    server.begin()
+    yield Rest(server.port, "127.0.0.1")
+    server.stop()
+
+
+@pytest.mark.finding("faults 7")
+def test_a_client_with_too_many_half_open_connections_loses_the_oldest_and_shuts_nobody_out(patient_rest: Rest) -> None:
+    idle = [connected(patient_rest) for _ in range(3)]
+    try:
+        idle[0].sendall(b"GET /nowhere HTTP/1.1\r\n")
+        for _ in range(5):
+            assert patient_rest.ask("/nowhere").status == 404  # at once: each makes room for itself
+        assert is_sent_away(idle[0])
+    finally:
+        for client in idle:
+            client.close()
+
+
+@pytest.mark.finding("faults 7")
+def test_where_all_connections_are_in_use_the_address_with_the_most_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flinkpy.web.rest_server.MOST_CONNECTIONS", 4)
+    server = RestServer(RestConfig(enabled=True, port=0, needs_token=False, address="0.0.0.0"), SYSTEM_CLOCK)
+    server.begin()
+    rest = Rest(server.port, "127.0.0.1")
+    other = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S, source_address=("127.0.0.2", 0))
+    other.sendall(b"GET /no")
+    idle = [connected(rest) for _ in range(4)]
+    try:
+        assert rest.ask("/nowhere").status == 404
+        assert is_sent_away(idle[0])
+        other.sendall(b"where HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert other.recv(100).startswith(b"HTTP/1.1 404 ")
+    finally:
+        for client in (other, *idle):
+            client.close()
+        server.stop()
 
 
 def test_the_port_of_prometheus_does_not_wait_either(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.schema import option, read
 from flinkpy.core.options.state import folders
 
@@ -245,7 +246,10 @@ MAX_FRAME = option(
 BIND_HOST = option(
     "taskmanager.bind-host", str, None,
     "The address the data port listens on; the node's own address on Ray, loopback when embedded.")
-DATA_PORT = option("taskmanager.data.port", int, 0, "The data port; 0 picks a free one.", at_least=0, at_most=65535)
+DATA_PORT = option(
+    "taskmanager.data.port", Ports, Ports.of(0),
+    "The data port; 0 picks a free one. Of a range (50100-50200) each TaskExecutor takes the first free one.",
+    aliases=("taskmanager.data.bind-port",))
 PARTITION_REQUEST_TIMEOUT = option(
     "taskmanager.network.partition-request-timeout", timedelta, timedelta(seconds=10),
     "How long a consumer waits for its producer's partition to appear. A function that holds up the producer's "
@@ -269,7 +273,7 @@ class NetworkConfig:
     batch_bytes: int = 1 << 20
     max_frame: int = 64 << 20
     bind_host: str = "127.0.0.1"
-    data_port: int = 0
+    data_port: int | Ports = 0
     partition_request_timeout: timedelta = timedelta(seconds=10)
     connect_timeout: timedelta = timedelta(seconds=30)
     batch_shuffle_memory: int = 64 << 20

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.rest import REST_AUTHENTICATION, REST_TOKEN, RestAuthentication, RestConfig, TlsConfig
+from flinkpy.core.options.ports import Ports
+from flinkpy.core.options.rest import REST_AUTHENTICATION, REST_CONNECTIONS, REST_TOKEN, RestAuthentication, RestConfig, TlsConfig
 from flinkpy.core.options.schema import option, read
 
 ARCHIVE_FOLDER = option(
@@ -22,7 +23,7 @@ HISTORY_REFRESH = option(
 HISTORY_RETAINED = option(
     "historyserver.archive.retained-jobs", int, -1, "How many jobs it keeps in each folder: it deletes the oldest. -1: all.", at_least=-1)
 HISTORY_ADDRESS = option("historyserver.web.address", str, "localhost", "Where it listens.")
-HISTORY_PORT = option("historyserver.web.port", int, 8082, "Its port; 0: a free one.", at_least=0, at_most=65535)
+HISTORY_PORT = option("historyserver.web.port", Ports, Ports.of(8082), "Its port; 0: a free one. Of a range (8082-8090) the first free one is taken.")
 HISTORY_TLS = option(
     "historyserver.web.ssl.enabled", bool, False, "Whether it speaks https, and only that, with the files of security.ssl.rest.keystore and so on.")
 
@@ -43,7 +44,7 @@ class HistoryConfig:
         needs_token = read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN
         rest = RestConfig(
             True, read(values, HISTORY_ADDRESS), read(values, HISTORY_PORT), needs_token, read(values, REST_TOKEN), TlsConfig.of(values, HISTORY_TLS),
-            HISTORY_ADDRESS.key, HISTORY_PORT.key)
+            HISTORY_ADDRESS.key, HISTORY_PORT.key, read(values, REST_CONNECTIONS))
         if retained == 0:
             raise ConfigurationError(f"option {HISTORY_RETAINED.key}: 0 would delete every archive; -1 keeps all, a number from 1 on that many")
         return HistoryConfig(archive_folders(values), rest, read(values, HISTORY_REFRESH).total_seconds(), None if retained < 0 else retained)

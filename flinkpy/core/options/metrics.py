@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.ports import Ports
 from flinkpy.core.options.schema import option, read
 
 PROMETHEUS, OTEL, RAY = "prom", "otel", "ray"
@@ -21,9 +22,9 @@ FETCH_INTERVAL = option(
     "metrics.fetcher.update-interval", timedelta, timedelta(seconds=10),
     "How old metrics may be that REST and the reporters tell: TaskExecutors are asked at most this often. 0: each time.", at_least=timedelta())
 PROMETHEUS_PORT = option(
-    "metrics.reporter.prom.port", int, None,
-    "A port on which Prometheus finds /metrics, and nothing else, without a token. 0: a free one. Without the option: only at the REST endpoint.",
-    at_least=0, at_most=65535)
+    "metrics.reporter.prom.port", Ports, None,
+    "A port on which Prometheus finds /metrics, and nothing else, without a token. 0: a free one. Of a range (9249-9260) the first "
+    "free one is taken. Without the option: only at the REST endpoint.")
 OTEL_ENDPOINT = option(
     "metrics.reporter.otel.exporter.endpoint", str, "http://localhost:4318/v1/metrics", "The collector's address for OTLP over HTTP.")
 OTEL_SERVICE = option("metrics.reporter.otel.service.name", str, "flinkpy", "How the cluster calls itself there.")
@@ -39,7 +40,7 @@ class MetricsConfig:
 
     reporters: frozenset[str] = frozenset()
     fetch_interval: timedelta = FETCH_INTERVAL.default
-    prometheus_port: int | None = None
+    prometheus_port: int | Ports | None = None
     otel_endpoint: str = OTEL_ENDPOINT.default
     otel_service: str = OTEL_SERVICE.default
     otel_interval: timedelta = OTEL_INTERVAL.default

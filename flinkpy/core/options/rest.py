@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.schema import Option, option, read
+from flinkpy.core.options.ports import Ports
+from flinkpy.core.options.schema import Option, key_in, option, read
 
 
 class RestAuthentication(Enum):
@@ -21,8 +22,15 @@ REST_ENABLED = option(
     "Whether the JobManager answers Flink's REST requests. Where it does is printed, with the token, by a program that runs embedded and by "
     "`flinkpy session start`; `flinkpy session list` prints it too. A program on Ray prints the address only.")
 REST_PORT = option(
-    "rest.port", int, None, "The port of the REST endpoint. Without it 8081, or a free one where that is taken.", at_least=0, at_most=65535,
-    aliases=("rest.bind-port",))
+    "rest.port", Ports, None, "The port of the REST endpoint. Without it 8081, or a free one where that is taken.")
+REST_BIND_PORT = option(
+    "rest.bind-port", Ports, None,
+    "The port at which the REST endpoint listens, instead of rest.port: one, several (8081,9081) or a range (8081-8090), of which the first free "
+    "one is taken.")
+REST_CONNECTIONS = option(
+    "rest.connections-per-client", int, 100,
+    "How many connections one client's address may have to the REST endpoint at a time (not an option of Flink's). Beyond that, the oldest that has "
+    "not sent a whole request makes room. Behind a proxy all clients have the proxy's address.", at_least=1)
 REST_BIND_ADDRESS = option(
     "rest.bind-address", str, "localhost", "Where the REST endpoint listens: only for programs of this machine, unless it is another address.",
     aliases=("rest.address",))
@@ -78,12 +86,13 @@ class RestConfig:
 
     enabled: bool = False
     address: str = "localhost"
-    port: int | None = None
+    port: int | Ports | None = None
     needs_token: bool = True
     token: str | None = field(default=None, repr=False)
     tls: TlsConfig | None = None
     address_key: str = REST_BIND_ADDRESS.key
     port_key: str = REST_PORT.key
+    connections_per_client: int = REST_CONNECTIONS.default
 
     def __post_init__(self) -> None:
         token = self.token or ""
@@ -93,6 +102,8 @@ class RestConfig:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> RestConfig:
-        return RestConfig(read(values, REST_ENABLED), read(values, REST_BIND_ADDRESS), read(values, REST_PORT),
-                          read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN, read(values, REST_TOKEN),
-                          TlsConfig.of(values))
+        port = REST_PORT if read(values, REST_BIND_PORT) is None else REST_BIND_PORT
+        return RestConfig(
+            read(values, REST_ENABLED), read(values, REST_BIND_ADDRESS), read(values, port),
+            read(values, REST_AUTHENTICATION) is RestAuthentication.TOKEN, read(values, REST_TOKEN), TlsConfig.of(values),
+            key_in(values, REST_BIND_ADDRESS), port.key, read(values, REST_CONNECTIONS))

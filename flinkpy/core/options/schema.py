@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from flinkpy.core.errors import ConfigurationError, EngineError
+from flinkpy.core.options.ports import Ports
 
 T = TypeVar("T")
 
@@ -136,6 +137,7 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
         float: _parse_float,
         str: lambda text: text,
         timedelta: parse_duration,
+        Ports: Ports.parse,
     }[kind]
 
 
@@ -153,19 +155,20 @@ class Option(Generic[T]):
     at_least: int | timedelta | None = None
     at_most: int | None = None
 
-    def parse(self, value: Any) -> T:
-        """The value converted to the option's type. Raises ConfigurationError, which names the option, if that
-        fails."""
+    def parse(self, value: Any, key: str | None = None) -> T:
+        """The value converted to the option's type. Raises ConfigurationError if that fails; it names the option by
+        ``key``, under which the value stood."""
+        key = key or self.key
         if value is None:
             return self.default
         try:
             parsed = self._parsed(value)
         except (ValueError, KeyError, OverflowError) as error:
-            raise ConfigurationError(f"option {self.key}: {error}") from None
+            raise ConfigurationError(f"option {key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
-            raise ConfigurationError(f"option {self.key}: {_shown(value)} is too small; it must be at least {_shown(self.at_least)}")
+            raise ConfigurationError(f"option {key}: {_shown(value)} is too small; it must be at least {_shown(self.at_least)}")
         if self.at_most is not None and parsed > self.at_most:
-            raise ConfigurationError(f"option {self.key}: {value} is too large; it must be at most {self.at_most}")
+            raise ConfigurationError(f"option {key}: {value} is too large; it must be at most {self.at_most}")
         return parsed  # type: ignore[no-any-return]
 
     def _parsed(self, value: Any) -> Any:
@@ -223,8 +226,13 @@ def read(values: Mapping[str, Any], wanted: Option[T]) -> T:
     """The option's value in ``values`` (by its key or an alias), or its default."""
     for key in (wanted.key, *wanted.aliases):
         if key in values:
-            return wanted.parse(values[key])
+            return wanted.parse(values[key], key)
     return wanted.default
+
+
+def key_in(values: Mapping[str, Any], wanted: Option[Any]) -> str:
+    """The key under which the option stands in ``values``, for messages; its own if it is not there."""
+    return next((key for key in (wanted.key, *wanted.aliases) if key in values), wanted.key)
 
 
 def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = ("user.",), *, keep_unknown: bool = False) -> list[str]:
@@ -239,5 +247,5 @@ def validate(values: Mapping[str, Any], prefixes_let_through: tuple[str, ...] = 
         if keep_unknown and key not in SCHEMA:
             unknown.append(key)
         else:
-            SCHEMA.get(key).parse(value)
+            SCHEMA.get(key).parse(value, key)
     return unknown

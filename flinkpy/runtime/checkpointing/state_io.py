@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from flinkpy.core.elements import CheckpointBarrier, SavepointFormatType
-from flinkpy.core.hidden_secrets import engine_logger
 from flinkpy.core.ids import OperatorId
 from flinkpy.core.keys import key_group_range
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoints import ChannelState, KeyedPieces, OperatorRestore, OperatorSubtaskState, SubtaskSnapshot, TaskRestore
 from flinkpy.operators.context import TaskInfo
 from flinkpy.runtime.checkpointing.channel_recording import RecordedChannel
