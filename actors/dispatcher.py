@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
@@ -26,7 +26,7 @@ from flinkpy.actors.job_keeper import JobKeeper
 from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.core.errors import ProgramError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import ProcessEndedError, ProgramError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
@@ -102,6 +102,7 @@ class Dispatcher(LeadingEndpoint):
         self._archive: OrderedDict[JobId, ArchivedJob] = OrderedDict()
         self._waiting: dict[JobId, list[Future[JobResult | None]]] = {}
         self._shutting_down: Future[None] | None = None
+        self._why_it_ends: ProcessEndedError | None = None
 
     # -- submitting --------------------------------------------------------------------------------------------------------
 
@@ -133,6 +134,8 @@ class Dispatcher(LeadingEndpoint):
 
     def _start_job(self, job_graph: JobGraph, generation: int = 0) -> None:
         def job_ended(result: JobResult, details: JobDetails) -> None:
+            if self._why_it_ends is not None and result.state is JobState.CANCELED:
+                result = replace(result, error=self._why_it_ends)
             ended = ArchivedJob(result, details)
             self.run_async(lambda: self._keeper.archive(ended).add_done_callback(lambda _: self._archive_job(ended)))
 
@@ -223,7 +226,7 @@ class Dispatcher(LeadingEndpoint):
                 await (await self._master_of(job_id)).cancel()
         except RpcError:
             if job_id in self._jobs:
-                self.schedule_run_async(self.CANCEL_AGAIN_S, lambda: self.spawn(self._cancel_until_it_ends(job_id, is_kept)))
+                self.schedule_run_async(self.CANCEL_AGAIN_S, lambda: self.run_coroutine(self._cancel_until_it_ends(job_id, is_kept)))
 
     async def request_savepoint(self, job_id: JobId, request: SavepointRequest, wait_s: float) -> SavepointStatus:
         return await self._tell(job_id, lambda ended: ended.savepoint(request), lambda master: master.request_savepoint(request, wait_s))
@@ -255,9 +258,17 @@ class Dispatcher(LeadingEndpoint):
         if self._shutting_down is None:
             self._shutting_down = Future()
             for job_id in list(self._jobs):
-                self.spawn(self._cancel_until_it_ends(job_id))
+                self.run_coroutine(self._cancel_until_it_ends(job_id))
             self._end_when_empty()
         return self._shutting_down
+
+    def end_because(self, reason: ProcessEndedError) -> Future[None]:
+        """Ends the cluster as ``shut_down_cluster`` does; those who wait for its jobs are told the reason. May be called in any thread."""
+        def end() -> Future[None]:
+            self._why_it_ends = reason
+            return self.shut_down_cluster()
+
+        return self.call_async(end).compose(lambda ended: ended)
 
     def _end_when_empty(self) -> None:
         if self._shutting_down is not None and not self._jobs and not self._keeper.is_adding and self._shutting_down.complete(None):
@@ -273,7 +284,7 @@ class Dispatcher(LeadingEndpoint):
         for recovered in running:
             self._start_job(recovered.graph, recovered.generation)
             if recovered.is_cancelled:
-                self.spawn(self._cancel_until_it_ends(recovered.graph.job_id, is_kept=True))
+                self.run_coroutine(self._cancel_until_it_ends(recovered.graph.job_id, is_kept=True))
         self._resource_manager.start(lambda leader: self.run_async(lambda: setattr(self, "_managing", leader)))
 
     def on_stop(self) -> Future[Any]:

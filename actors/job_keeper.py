@@ -53,8 +53,8 @@ class JobKeeper:
         """If another JobManager leads, the store tells who must know."""
         def confirm() -> None:
             assert self._store is not None
-            self._in_background(self._store.confirm)
             self._confirm_later()
+            self._in_background(self._store.confirm)
 
         self._endpoint.schedule_run_async(self.CONFIRM_EVERY.total_seconds(), confirm)
 

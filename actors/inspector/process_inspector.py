@@ -4,6 +4,7 @@ held up by those who watch, and it answers while they are busy. It reads, and ch
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +22,8 @@ from flinkpy.runtime.runner_port import TaskRunner
 
 FUNCTIONS_S = 0.5  # how long the metrics of functions are waited for, as a function may not return for long
 
+log = logging.getLogger("flinkpy.inspector")
+
 
 class ProcessInspector(RpcEndpoint):
     """Flink's MetricQueryService is its likeness. ``runner`` runs the tasks of this process's TaskExecutor; None in a JobManager's process."""
@@ -35,6 +38,11 @@ class ProcessInspector(RpcEndpoint):
     def on_stop(self) -> None:
         if self._sampler is not None:
             self._sampler.stop()
+
+    def on_uncaught_error(self, error: Exception) -> bool:
+        """Figures that cannot be had must not end the process."""
+        log.error("%s could not tell something", self.address, exc_info=error)
+        return True
 
     def request_figures(self) -> ProcessFigures:
         return process_figures(self.service.clock.time_ms())

@@ -44,6 +44,7 @@ class ResourceManager(LeadingEndpoint):
     gateway = ResourceManagerGateway
 
     TICK, SHORTEST_TICK = timedelta(seconds=1), timedelta(milliseconds=250)
+    LAST_WORK = timedelta(seconds=10)  # for a worker that ends by itself: its tasks, its files
 
     def __init__(
         self, service: RpcService, driver: WorkerDriver, *, slot_config: SlotConfig | None = None, rpc_config: RpcConfig | None = None,
@@ -79,10 +80,10 @@ class ResourceManager(LeadingEndpoint):
         return None
 
     def _tick(self) -> None:
+        pause = max(self.SHORTEST_TICK, min(self.TICK, self._slot_config.idle_timeout / 2))
+        self.schedule_run_async(pause.total_seconds(), self._tick)  # first: an error in one tick must not end all of them
         self._limits.forget()
         self._carry_out(self.slots.tick(self._now()))
-        pause = max(self.SHORTEST_TICK, min(self.TICK, self._slot_config.idle_timeout / 2))
-        self.schedule_run_async(pause.total_seconds(), self._tick)
 
     def _now(self) -> float:
         return self.service.clock.monotonic()
@@ -102,14 +103,15 @@ class ResourceManager(LeadingEndpoint):
         return RegistrationResponse(True, self.resource_id, known.instance_id)
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None:
-        self._lose_executor(resource_id, reason)
+        """The TaskExecutor stops, and ends its process itself."""
+        self._lose_executor(resource_id, reason, self.LAST_WORK.total_seconds())
 
-    def _lose_executor(self, resource_id: ResourceId, reason: str) -> None:
+    def _lose_executor(self, resource_id: ResourceId, reason: str, last_work_s: float = 0.0) -> None:
         executor = self._executors.remove_executor(resource_id)
         if executor is not None:
             executor.gateway.disconnect_resource_manager(reason)
             if self.slots.workers.owns(resource_id):
-                self._stop_worker(resource_id)
+                self._stop_worker(resource_id, last_work_s)
         self._carry_out(self.slots.unregister_executor(resource_id, self._now()))
 
     def report_slots(self, resource_id: ResourceId, report: SlotReport) -> None:
@@ -209,9 +211,12 @@ class ResourceManager(LeadingEndpoint):
         self._executors.remove_executor(action.resource_id)
         self._stop_worker(action.resource_id)
 
-    def _stop_worker(self, resource_id: ResourceId) -> None:
+    def _stop_worker(self, resource_id: ResourceId, last_work_s: float = 0.0) -> None:
         self._stopped.add(resource_id)
-        self._driver.stop_worker(resource_id)
+        if last_work_s:
+            self.schedule_run_async(last_work_s, partial(self._driver.stop_worker, resource_id))
+        else:
+            self._driver.stop_worker(resource_id)
 
     # -- inspection --------------------------------------------------------------------------------------------------------
 

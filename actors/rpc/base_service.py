@@ -18,7 +18,7 @@ from flinkpy.actors.rpc.delivery.portable_errors import portable
 from flinkpy.actors.rpc.gateway_proxy import make_gateway
 from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint, MainThread, RpcService
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import EndpointNotRunningError, EngineError, HandshakeError, ProcessEndedError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken, IdFactory
 from flinkpy.core.lifecycles import EndpointState
@@ -114,10 +114,14 @@ class EndpointHost(MainThread):
         self.endpoint.lifecycle.move(EndpointState.TERMINATED)
         self.service.free_address(self)
         self._close()
+        self.answer_all(self.refusal("the answer was still open"))
+        self.stopped.complete(None)
+
+    def answer_all(self, error: RpcError) -> None:
+        """Fails the asks that wait for an answer. Runs in the main thread."""
         unanswered, self._unanswered = self._unanswered, {}
         for reply in unanswered:
-            reply(None, self.refusal("the answer was still open"))
-        self.stopped.complete(None)
+            reply(None, error)
 
     def refusal(self, what: str) -> EndpointNotRunningError:
         return EndpointNotRunningError(f"{self.address} is {self.endpoint.lifecycle.state.name.lower()}: {what}")
@@ -198,6 +202,7 @@ class BaseRpcService(RpcService):
         self.clock, self.ids, self.config = clock, ids, config
         self._process = process
         self.on_fatal = on_fatal
+        self.ended: ProcessEndedError | None = None  # the answer to everybody, once this process ends
         self._hosts: dict[str, EndpointHost] = {}
         self.asks = PendingAsks(clock, config.ask_timeout.total_seconds(), self.schedule, self.finish, request_ids)
 
@@ -242,6 +247,10 @@ class BaseRpcService(RpcService):
 
     def receive(self, request: Request, reply: Reply | None) -> None:
         """Handles a request that has arrived for an endpoint of this process."""
+        if self.ended is not None:
+            if reply is not None:
+                reply(None, self.ended)
+            return
         host = self._hosts.get(request.endpoint)
         if isinstance(request, RpcInvocation):
             if host is None:
@@ -288,6 +297,12 @@ class BaseRpcService(RpcService):
         log.critical("fatal error in %s", address, exc_info=error)
         if self.on_fatal is not None:
             self.on_fatal(address, error)
+
+    def refuse_all(self, error: ProcessEndedError) -> None:
+        """This process ends: whoever waits for an answer gets this error, and so does everybody who asks from now on. May be called in any thread."""
+        self.ended = error
+        for host in list(self._hosts.values()):
+            host.execute(partial(host.answer_all, error), "refuse all")
 
     def free_address(self, host: EndpointHost) -> None:
         """Frees the address of an endpoint that terminates."""

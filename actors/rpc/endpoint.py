@@ -123,6 +123,13 @@ class RpcEndpoint:
         step()
         return result
 
+    def run_coroutine(self, coroutine: Coroutine[Future[Any], None, object]) -> None:
+        """Like ``spawn``, for a coroutine whose outcome nobody waits for: an error that it raises escapes from the main thread."""
+        def ended(done: Future[object]) -> None:
+            done.result(timeout=0)
+
+        self.spawn(coroutine).add_done_callback(ended)
+
     # -- others ----------------------------------------------------------------------------------------------------------------
 
     def connect(self, address: str, gateway: type[G], token: FencingToken | None = None) -> Future[G]:

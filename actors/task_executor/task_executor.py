@@ -74,6 +74,7 @@ class TaskExecutor(RpcEndpoint):
             lambda manager: manager.report_slots(resource_id, holdings.slot_report()), lambda response: on_refused(response.reason))
         self.jobs = ConnectedJobs(self, rpc_config, holdings, runner, self._on_slots_freed, on_idle)
         self._report_due = False
+        self._why_it_stops = "the TaskExecutor stops"
         self._reporter = _MainThreadReporter(self.run_async, self._task_state_changed, self._send_operator_event)
 
     # -- life --------------------------------------------------------------------------------------------------------------
@@ -85,11 +86,17 @@ class TaskExecutor(RpcEndpoint):
 
     def on_stop(self) -> Future[None] | None:
         if self.manager.gateway is not None:
-            self.manager.gateway.disconnect_task_executor(self.resource_id, "the TaskExecutor stops")
-        self.jobs.close("the TaskExecutor stops")
+            self.manager.gateway.disconnect_task_executor(self.resource_id, self._why_it_stops)
+        self.jobs.close(self._why_it_stops)
         self.manager.close()
         self.runner.stop()
         return None
+
+    def leave(self, reason: str) -> Future[None]:
+        """Ends like ``stop``; the reason is told to the ResourceManager and the JobMasters, which lose the tasks here by it. May be called in any
+        thread."""
+        self._why_it_stops = reason
+        return self.stop()
 
     # -- the ResourceManager -----------------------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
-"""``python -m benchmarks.kills [--minutes M] [--seed N] [--kafka] [--s3] [NAME=VALUE ...]``: is anything lost when processes are killed?
+"""``python -m benchmarks.kills [--minutes M] [--seed N] [--signal TERM] [--kafka] [--s3] [NAME=VALUE ...]``: is anything lost when processes die?
 
 A job of running counts, windowed sums and a windowed join runs on a Ray cluster of its own on this machine, with a
 checkpoint each second, and writes into files and into a log with transactions. Every few seconds a random worker, all
-workers, the JobManager, or the JobManager and a worker are killed (``kill -9``). One strike in four is followed by
-another while the job recovers; half of them come in a checkpoint, when sinks have prepared and not yet committed. In
+workers, the JobManager, or the JobManager and a worker are killed (``kill -9``, or with ``--signal TERM`` told to stop).
+One strike in four is followed
+by another while the job recovers; half of them come in a checkpoint, when sinks have prepared and not yet committed. In
 the end the output must be that of an undisturbed run, line by line, and nothing may be left: no process, no actor, no
 file that nobody will commit. With ``--kafka`` the job also reads a topic and writes windowed sums into another one; they
 are read as committed records. With ``--s3`` it also writes what it reads of the topic as Parquet into a bucket of an S3
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import statistics
 import tempfile
 import time
@@ -49,17 +51,17 @@ IN_A_CHECKPOINT, AIMS_FOR_S, AIM_S = 1 / 2, 3.0, 0.001
 TARGETS_S = {"a worker, a spare there": 1.5, "a worker, no spare": 3.0, "the JobManager": 5.0}
 
 
-def harass(run: Disturbed, killer: Killer, chance: random.Random, seconds: float) -> None:
+def harass(run: Disturbed, killer: Killer, chance: random.Random, seconds: float, by: list[signal.Signals]) -> None:
     """Strikes until the time is over or the job has ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not run.has_ended():
         target = chance.choices(list(OFTEN), list(OFTEN.values()))[0]
         if chance.random() < IN_A_CHECKPOINT:
             wait_until(run.is_committing, AIMS_FOR_S, AIM_S)
-        struck = killer.strike_surely(target)
+        struck = killer.strike_surely(target, chance.choice(by))
         if chance.random() < DURING_RECOVERY:
             Event().wait(chance.uniform(0.0, 3.0))
-            struck = killer.strike(chance.choice(list(Target)), during_recovery=True) or struck
+            struck = killer.strike(chance.choice(list(Target)), True, chance.choice(by)) or struck
         killer.await_output(struck)
         print(f"{len(killer.strikes):4} {struck.kind}: {told(struck.output)}, {told(struck.visible)}", flush=True)
         Event().wait(chance.uniform(*PAUSE_S))
@@ -88,8 +90,11 @@ def spread(seconds: list[float]) -> str:
     return f"median {statistics.median(seconds):5.2f} s, worst {max(seconds):5.2f} s"
 
 
-def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, broker: Any = None, s3: str | None = None) -> bool:
-    """Whether all was right. ``broker``: of Kafka, if the job reads and writes topics; ``s3``: host and port of a server, if it writes there too."""
+def check(
+    seed: int, minutes: float, options: dict[str, Any], folder: Path, by: list[signal.Signals], broker: Any = None, s3: str | None = None,
+) -> bool:
+    """Whether all was right. ``by``: the signals that processes get; ``broker``: of Kafka, if the job reads and writes topics;
+    ``s3``: host and port of a server, if it writes there too."""
     chance, seconds = random.Random(seed), minutes * 60
     mine, expected = folder / "disturbed", folder / "undisturbed"
     count, event_ms = int(RATE * seconds), now_ms()
@@ -104,7 +109,7 @@ def check(seed: int, minutes: float, options: dict[str, Any], folder: Path, brok
         killer = Killer(run.processes, run.journal, chance, run.has_ended)
         while not run.journal.entries():
             Event().wait(0.05)
-        harass(run, killer, chance, seconds)
+        harass(run, killer, chance, seconds, by)
         run.await_end()
     report(killer.strikes)
     print(f"the job started {killer.attempts()} times")
@@ -147,6 +152,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--kafka", action="store_true", help="from Kafka to Kafka too; needs the development dependencies")
     parser.add_argument("--s3", action="store_true", help="the same, and from Kafka to Parquet on S3")
+    parser.add_argument("--signal", choices=["KILL", "TERM", "either"], default="KILL", help="how processes are ended (default: KILL)")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="for the files, which stay there")
     parser.add_argument("options", nargs="*", metavar="NAME=VALUE")
     arguments = parser.parse_args()
@@ -155,7 +161,8 @@ def main() -> None:
     with (tempfile.TemporaryDirectory() as folder, ray_cluster(cpus=8),
           kafka_broker(Path(folder) / "broker") if arguments.kafka or arguments.s3 else nullcontext() as broker,
           s3_server() if arguments.s3 else nullcontext() as s3):
-        right = check(arguments.seed, arguments.minutes, options, arguments.keep or Path(folder), broker, s3)
+        by = [signal.SIGKILL, signal.SIGTERM] if arguments.signal == "either" else [signal.Signals[f"SIG{arguments.signal}"]]
+        right = check(arguments.seed, arguments.minutes, options, arguments.keep or Path(folder), by, broker, s3)
     print("exact" if right else "WRONG")
     raise SystemExit(not right)
 

@@ -1,4 +1,4 @@
-"""Kills processes of a session on Ray (``kill -9``), and waits until its job gives new output."""
+"""Ends processes of a session on Ray (``kill -9``, or SIGTERM), and waits until its job gives new output."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Strike:
     at: float
     target: Target
     had_spare: bool
+    signal: signal.Signals = signal.SIGKILL
     during_recovery: bool = False
     output: float | None = None  # seconds until the sinks got a record again
     visible: float | None = None  # seconds until a record was seen that was written after the strike
@@ -43,9 +44,9 @@ class Strike:
         """What recoveries are compared with each other."""
         if self.during_recovery:
             return "any of these, while the job recovers"
-        if self.target is Target.WORKER:
+        if self.target is Target.WORKER and self.signal is signal.SIGKILL:
             return "a worker, a spare there" if self.had_spare else "a worker, no spare"
-        return str(self.target.value)
+        return self.target.value if self.signal is signal.SIGKILL else f"{self.target.value}, by {self.signal.name}"
 
 
 class JobHangsError(Exception):
@@ -95,24 +96,24 @@ class Killer:
         self._processes, self._journal, self._chance, self._has_ended = processes, journal, chance, has_ended
         self.strikes: list[Strike] = []
 
-    def strike(self, target: Target, during_recovery: bool = False) -> Strike | None:
+    def strike(self, target: Target, during_recovery: bool = False, by: signal.Signals = signal.SIGKILL) -> Strike | None:
         """None if a process that it should kill is not there at the moment."""
         workers, master = self._processes.workers(), self._processes.job_manager()
         working = [process for process in workers if process in self._with_tasks()]
         victims = self._victims(target, workers, working, master)
         if not victims or None in victims:
             return None
-        struck = Strike(time.monotonic(), target, len(workers) > len(working), during_recovery)
+        struck = Strike(time.monotonic(), target, len(workers) > len(working), by, during_recovery)
         for process in filter(None, victims):
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(process, by)
         self.strikes.append(struck)
         return struck
 
-    def strike_surely(self, target: Target) -> Strike:
+    def strike_surely(self, target: Target, by: signal.Signals = signal.SIGKILL) -> Strike:
         """Waits until there is what it should kill. Raises JobHangsError if that never comes."""
         deadline = time.monotonic() + WITHIN_S
-        while (struck := self.strike(target)) is None:
+        while (struck := self.strike(target, by=by)) is None:
             if time.monotonic() > deadline:
                 raise JobHangsError(f"nothing to kill: {target.value}; processes: {self._processes.living()}")
             Event().wait(LOOK_S)

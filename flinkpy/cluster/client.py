@@ -21,11 +21,13 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.elements import SnapshotType
 from flinkpy.core.errors import (
     EndpointNotRunningError,
+    EngineError,
     FencingError,
     FlinkpyError,
     JobCancelledError,
     JobExecutionError,
     OutputClosedError,
+    ProcessEndedError,
     ProgramError,
     RecipientUnreachableError,
     ResourceUnavailableError,
@@ -49,7 +51,7 @@ LOOK_S = 1.0  # how often a wait for an answer checks whether the cluster still 
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
 SILENT_GRACE_S = 1.0  # before it says that it waits
 LEADER_LOOK_S = 0.2  # between two looks for the next JobManager
-_LEADER_LOST = (RecipientUnreachableError, EndpointNotRunningError, FencingError, RpcTimeoutError)
+_LEADER_LOST = (RecipientUnreachableError, EndpointNotRunningError, FencingError, ProcessEndedError, RpcTimeoutError)
 
 
 class Watcher(Protocol):
@@ -206,8 +208,8 @@ class ClusterClient:
             except _LEADER_LOST as still:
                 error = still
                 threading.Event().wait(LEADER_LOOK_S)
-        # The error's text is long, as Ray's are; --verbose shows it
-        raise ResourceUnavailableError(self.config.gone) from error
+        # The text of Ray's errors is long; --verbose shows it
+        raise ResourceUnavailableError(str(error) if isinstance(error, ProcessEndedError) else self.config.gone) from error
 
     def _say_that_it_waits(self, error: BaseException) -> None:
         """Once for each death; not if the next JobManager leads already."""
@@ -309,6 +311,10 @@ class ClusterJob:
             except SystemExit:  # on Ray, SIGTERM becomes one
                 self._cancel_and_wait()
                 raise
+            except ResourceUnavailableError as gone:
+                if isinstance(gone.__cause__, ProcessEndedError) and gone.__cause__.is_bug:
+                    raise JobExecutionError(self.name, EngineError(str(gone))) from gone
+                raise
             finally:
                 if self._result is not None:
                     self._close_output()
@@ -379,7 +385,7 @@ class ClusterJob:
 
 def _checked(result: JobResult) -> JobResult:
     if result.state is JobState.CANCELED:
-        raise JobCancelledError(f"job {result.name!r} was cancelled")
+        raise JobCancelledError(f"job {result.name!r} was cancelled{'' if result.error is None else f': {result.error}'}")
     if result.state is not JobState.FINISHED:
         assert JOB.is_terminal(result.state)
         if isinstance(result.error, OutputClosedError):

@@ -25,6 +25,7 @@ from flinkpy.actors.gateways import DispatcherGateway
 from flinkpy.actors.inspector.process_inspector import ProcessInspector
 from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
 from flinkpy.actors.rpc.local_service import LocalRpcService
+from flinkpy.actors.rpc.process_end import ended_by
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.cluster.client import ClientConfig, ClusterClient
@@ -33,7 +34,7 @@ from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.common.json_logs import write_json_logs
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
+from flinkpy.core.errors import ConfigurationError, ProcessEndedError, ResourceUnavailableError
 from flinkpy.core.ids import ResourceId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.options.high_availability import HA_TYPE, is_highly_available
@@ -99,6 +100,10 @@ class LocalWorkerDriver:
         if service is not None:
             service.stop()
 
+    def stop_workers(self) -> None:
+        for resource_id in list(self._workers):
+            self.stop_worker(resource_id)
+
     def _leave_behind(self, resource_id: ResourceId, on_failure: Callable[[str], None], reason: str) -> None:
         """Removes the TaskExecutor. A thread cannot be ended, so the function keeps running; the job ends without it,
         and the next job gets another TaskExecutor."""
@@ -126,7 +131,8 @@ class EmbeddedCluster:
             config = config.with_free_ports()
         if config.logs_json:
             write_json_logs()
-        self.service = LocalRpcService(config=config.rpc)
+        self.failed: ProcessEndedError | None = None  # an error of the engine: no job goes on here, and none begins
+        self.service = LocalRpcService(config=config.rpc, on_fatal=self._fail)
         leadership = StandaloneLeadership(self.service.ids)
         self.driver = LocalWorkerDriver(self.service, leadership, config, NetworkConfig.of(configuration))
         self.job_manager = JobManager(self.service, self.driver, config, resource_manager_leadership=leadership)
@@ -141,11 +147,19 @@ class EmbeddedCluster:
         config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
         return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=without_resources)
 
+    def _fail(self, address: str, error: BaseException) -> None:
+        """An error of the engine has escaped from an endpoint: its state cannot be trusted any more, so jobs fail with the error."""
+        if self.failed is None:
+            self.failed = ended_by(address, error)
+            self.service.refuse_all(self.failed)
+            threading.Thread(target=self.stop, name="end of a failed session", daemon=True).start()
+
     def stop(self) -> None:
         """Ends jobs, workers and threads; returns when they have ended, or after a few seconds."""
         self.job_manager.stop_rest()
         self.job_manager.stop_webhook()
         self.service.stop().result(STOP_TIMEOUT_S)
+        self.driver.stop_workers()  # those that a ResourceManager has left which ended by an error
 
     def __repr__(self) -> str:
         return f"<EmbeddedCluster {self.service!r}>"
@@ -165,6 +179,8 @@ def embedded_client(configuration: Mapping[str, Any], slots: int) -> ClusterClie
     _tell_what_has_no_effect(configuration)
     key = _key(configuration)
     with _LOCK:
+        for failed in [session for session, each in _sessions.items() if each.failed is not None]:
+            del _sessions[failed]
         callers = [session for session, each in _sessions.items() if each.driver.is_calling()]
         if callers:
             depth = sum(name == _WITHIN for name, _ in callers[0]) + 1

@@ -181,6 +181,17 @@ class EndpointNotRunningError(RpcError):
     """The endpoint has not started yet, or is stopping."""
 
 
+class ProcessEndedError(RpcError):
+    """The process that was asked ends: by an error of the engine (``is_bug``), or because it was told to; the message says which."""
+
+    def __init__(self, message: str, is_bug: bool = False) -> None:
+        super().__init__(message, is_bug)
+        self.message, self.is_bug = message, is_bug
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class NotRegisteredError(RpcError):
     """The recipient does not know the caller, or no longer does; the caller must register again."""
 

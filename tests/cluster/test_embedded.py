@@ -235,3 +235,26 @@ def test_high_availability_has_no_effect_here_and_the_program_is_told_so_once(
     for _ in range(2):
         assert env.from_collection([1, 2]).take(2) == [1, 2]
     assert capsys.readouterr().err.count("high-availability.type has no effect here") == 1
+
+
+# -- errors of the engine --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.finding("gaps G12")
+@pytest.mark.parametrize("part", ["dispatcher", "resourcemanager", "task executor"])
+def test_an_error_of_the_engine_fails_the_jobs_with_its_place_and_the_next_job_gets_another_session(part: str) -> None:
+    job = submit(graph(dropped(source(Endless())), "endless", 1), EMBEDDED)
+    eventually(lambda: job.details().vertices[0].records_out > 0)
+    [session] = embedded._sessions.values()
+    [worker] = session.driver._workers.values()
+    service, name = (worker, "taskexecutor") if part == "task executor" else (session.service, part)
+
+    def bug() -> None:
+        raise KeyError("a bug")
+
+    service._hosts[name].execute(bug)
+    with pytest.raises(JobExecutionError, match=rf"KeyError: 'a bug' \({__name__}:\d+, in bug\)"):
+        job.result(timeout=PATIENCE_S)
+    assert counts(1, EMBEDDED) == COUNTS
+    assert session not in embedded._sessions.values()
+    eventually(lambda: not session.driver._workers)

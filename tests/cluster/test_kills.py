@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -24,26 +25,27 @@ COUNT, RATE = 60_000, 200.0  # enough for five minutes on a slow machine; what i
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+@pytest.mark.finding("faults 1")
 def test_a_job_whose_processes_are_killed_six_times_writes_what_the_undisturbed_one_writes(on_ray: None, tmp_path: Path) -> None:
     mine, expected, released = tmp_path / "disturbed", tmp_path / "undisturbed", tmp_path / "released"
     records = Input(COUNT, RATE, int(time.time_ns() // 1_000_000), str(released))
     undisturbed(records, expected, {})
     chance = random.Random(5)
-    targets = [Target.WORKER, Target.JOB_MANAGER] * 3
-    chance.shuffle(targets)
+    strikes = [(target, by) for target in (Target.WORKER, Target.JOB_MANAGER) for by in (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)]
+    chance.shuffle(strikes)
     with disturbed(records, mine, options_of("kills", mine)) as run:
         killer = Killer(run.processes, run.journal, chance, run.has_ended)
-        for target in targets:
+        for target, by in strikes:
             taken = newest_checkpoint(mine / "checkpoints")
             eventually(lambda before=taken: newest_checkpoint(mine / "checkpoints") > before)  # type: ignore[misc]
             eventually(run.is_committing)  # as soon as sinks have prepared the next one
-            killer.await_output(killer.strike_surely(target))
+            killer.await_output(killer.strike_surely(target, by))
         released.touch()
         run.await_end()
     assert wrong_output(mine, expected) == []
     assert left_behind(mine, run.processes) == []
-    assert len(killer.strikes) == len(targets)
-    assert killer.attempts() > len(targets)
+    assert len(killer.strikes) == len(strikes)
+    assert killer.attempts() > len(strikes)
 
 
 # -- the log -----------------------------------------------------------------------------------------------------------------

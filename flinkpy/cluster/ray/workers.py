@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
+from ray.exceptions import RayError
 
 from flinkpy.actors.resource_manager.slot_actions import StartWorker
 from flinkpy.actors.rpc.leadership import FixedLeader, LeaderInformation, LeaderRetrievalService, StandaloneLeadership, first_leader
@@ -50,6 +51,7 @@ LOG = engine_logger(__name__)
 
 RESOURCES_AGE_S = 1.0  # how long Ray's answer about its nodes is cached
 KEEP_INTERVAL_S = PIN_S / 5
+LAST_ANSWERS_S = 2.0  # clients ask again within that time, and are told why the JobManager ends, if no other follows
 
 SWITCH_INTERVAL_S = 100e-6
 """How long another thread of a worker (for calls, for heartbeats) waits for the interpreter lock before the slots'
@@ -84,7 +86,11 @@ class RayWorkerDriver:
 
     def start_worker(self, resource_id: ResourceId, slots: int, profile: ResourceProfile, on_failure: Callable[[str], None]) -> None:
         """A worker may also die between its start and its registration, when nobody else watches it."""
-        host = self._workers.get(resource_id) or self._start_host(resource_id, slots, profile)
+        try:
+            host = self._workers.get(resource_id) or self._start_host(resource_id, slots, profile)
+        except RayError as error:  # its head is out of reach, say
+            on_failure(first_line(error))
+            return
 
         def is_ready(done: Future[None]) -> None:
             if done.error is not None:
@@ -123,9 +129,12 @@ class RayWorkerDriver:
 
     def stop_worker(self, resource_id: ResourceId) -> None:
         self._environments.pop(resource_id, None)
-        host = self._workers.pop(resource_id, None) or find_host(resource_id)  # one that an earlier JobManager has started
-        if host is not None:
-            host.kill()  # it runs nothing; an orderly end takes Ray seconds, while others may wait for the CPUs
+        try:
+            host = self._workers.pop(resource_id, None) or find_host(resource_id)  # one that an earlier JobManager has started
+            if host is not None:
+                host.kill()  # it runs nothing; an orderly end takes Ray seconds, while others may wait for the CPUs
+        except RayError as error:
+            LOG.warning("%s may not have ended: %s", resource_id, first_line(error))
 
     def _keep(self) -> None:
         """Runs periodically in a timer's thread: keeps the packages that the next worker needs."""
@@ -139,7 +148,12 @@ class RayWorkerDriver:
     def _cluster(self) -> RayResources:
         now = SYSTEM_CLOCK.monotonic()
         if self._resources is None or now - self._resources[0] > RESOURCES_AGE_S:
-            self._resources = (now, resources_of(ray.nodes(), _is_elastic()))
+            try:
+                self._resources = (now, resources_of(ray.nodes(), _is_elastic()))
+            except RayError as error:
+                if self._resources is None:
+                    raise
+                LOG.warning("Ray does not tell its nodes, the last ones known count: %s", first_line(error))
         return self._resources[1]
 
 
@@ -186,6 +200,8 @@ class JobManagerSetup:
 
         manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
                              resource_manager_leadership=StandaloneLeadership(service.ids, term))
+        service.wind_up = lambda reason: Future.completed(None) if reason.is_bug else manager.dispatcher.end_because(reason)
+        service.linger_s = LAST_ANSWERS_S
         manager.start()
         service.page = manager.rest.page
         SessionEndpoint(service, self.configuration, first_leader(manager.dispatching.retrieval()),
@@ -266,6 +282,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     executor = TaskExecutor(
         service, resource_id, runner, slots, resource_manager, process=ProcessDescription.of_this_process(inspector.address),
         slot_config=config.slots, rpc_config=config.rpc, on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once, on_idle=_collect)
+    service.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()
     gc.freeze()  # whatever is loaded now stays: full collections need not look at it
     gc.set_threshold(*COLLECTOR)

@@ -15,6 +15,8 @@ from flinkpy.actors.gateways import (
 )
 from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import ArchivedJob, Inheritance, JobStore
+from flinkpy.actors.resource_manager.slot_actions import Action
+from flinkpy.actors.rpc.base_service import BaseRpcService
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcInvocation
 from flinkpy.core.ids import AllocationId, ExecutionAttemptId, FencingToken, JobId, ResourceId, SlotRequestId
 from flinkpy.core.lifecycles import JobState
@@ -125,6 +127,24 @@ def test_a_worker_that_was_told_to_stop_is_not_registered_again() -> None:
     cluster.network.run_for(2)
     assert not cluster.resource_manager.slots.knows(worker)
     assert not cluster.workers  # refused, it has ended itself
+
+
+@pytest.mark.finding("gaps G12")
+def test_a_tick_that_fails_is_an_error_of_its_process_and_the_ticks_go_on() -> None:
+    cluster = make_cluster(workers=0)
+    manager, fatal = cluster.resource_manager, []
+    assert isinstance(manager.service, BaseRpcService)
+    manager.service.on_fatal = lambda address, error: fatal.append((address, str(error)))
+    assert play(cluster, job()).state is JobState.FINISHED
+    tick = manager.slots.tick
+
+    def fail_once(now: float) -> list[Action]:
+        manager.slots.tick = tick  # type: ignore[method-assign]
+        raise RuntimeError("Ray did not answer")
+
+    manager.slots.tick = fail_once  # type: ignore[method-assign]
+    assert cluster.network.run_until(lambda: not cluster.workers, 60)  # idle, and stopped
+    assert fatal == [("resourcemanager/resourcemanager", "Ray did not answer")]
 
 
 def test_the_limits_of_the_cluster_are_asked_again_as_it_may_grow() -> None:

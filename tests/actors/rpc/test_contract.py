@@ -10,6 +10,7 @@ from flinkpy.core.errors import (
     EngineError,
     FencingError,
     HandshakeError,
+    ProcessEndedError,
     RecipientUnreachableError,
     RemoteError,
     ResourceUnavailableError,
@@ -377,3 +378,27 @@ def test_watching_a_process_that_is_not_there_reports_its_death(rpc: Rpc) -> Non
     heard: Future[str] = Future()
     rpc.on(watcher, lambda: watcher.service.watch(watcher, "nowhere/sample", heard.complete))
     assert rpc.wait(heard) == "there is no process nowhere"
+
+
+@pytest.mark.finding("gaps G12")
+def test_a_process_that_ends_by_an_error_tells_those_who_wait_and_those_who_ask(rpc: Rpc) -> None:
+    gateway = gateway_to(rpc, started(rpc).address)
+    waiting = gateway.never()
+    rpc.wait(gateway.echo(1))  # `never` has been taken before
+    rpc.service().refuse_all(ProcessEndedError("one ended: KeyError", is_bug=True))
+    for asked in (waiting, gateway.echo(2)):
+        with pytest.raises(ProcessEndedError, match=r"^one ended: KeyError$") as told:
+            rpc.wait(asked)
+        assert told.value.is_bug
+
+
+@pytest.mark.finding("gaps G12")
+def test_an_error_in_a_coroutine_that_nobody_waits_for_is_not_lost(rpc: Rpc) -> None:
+    endpoint = started(rpc)
+
+    async def fails() -> None:
+        raise ValueError("in the background")
+
+    endpoint.run_async(lambda: endpoint.run_coroutine(fails()))
+    rpc.on(endpoint, lambda: None)
+    assert [str(error) for error in rpc.fatal] == ["in the background"]
