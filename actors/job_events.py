@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from flinkpy.core.ids import JobId
+from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 LOG = engine_logger("flinkpy.events")
@@ -57,14 +58,15 @@ Publish: TypeAlias = Callable[[JobEvent], None]
 
 class EventStream:
     """Hands each event to all ``listeners``, in the thread in which it happens: they return at once. It is logged, too, with the event as attribute
-    ``event`` of the log record: those of tasks at level DEBUG, the others at INFO."""
+    ``event`` of the log record: those of tasks at level DEBUG, unless they failed, the others at INFO."""
 
     def __init__(self, listeners: Sequence[Publish] = ()) -> None:
         self._listeners = tuple(listeners)
 
     def publish(self, event: JobEvent) -> None:
-        level = logging.DEBUG if event.kind is EventKind.TASK else logging.INFO
+        is_detail = event.kind is EventKind.TASK and event.state != ExecutionState.FAILED.name
+        level = logging.DEBUG if is_detail else logging.INFO
         if LOG.isEnabledFor(level):
-            LOG.log(level, "%s", event.text, extra={"event": event.as_json()})
+            LOG.log(level, "%s (%s)", event.text, event.job_id, extra={"event": event.as_json()})
         for listener in self._listeners:
             listener(event)

@@ -205,9 +205,6 @@ class JobMaster(FencedRpcEndpoint):
         self.slots.send_collected()
 
     def _job_state_changed(self, command: JobStateChanged) -> None:
-        log.info("job %s (%s): %s → %s", self.job_graph.name, self.job_id, self.status.state.name, command.state.name)
-        if command.state is JobState.RESTARTING:
-            log.info("job %s restarts: %s", self.job_graph.name, command.error)
         if JOB.is_terminal(command.state):
             self._checkpoints.when_idle(lambda: self._end_job(command.state, command.error))
         else:

@@ -6,6 +6,7 @@ The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -36,6 +37,8 @@ from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
 from flinkpy.graph.deployment import JobMasterRegistration
+
+log = logging.getLogger("flinkpy.resourcemanager")
 
 
 class ResourceManager(LeadingEndpoint):
@@ -100,6 +103,7 @@ class ResourceManager(LeadingEndpoint):
             return RegistrationResponse(False, self.resource_id, reason=f"{resource_id} was told to stop")
         if known is None:
             known = self._executors.add_executor(registration, gateway)
+            log.info("%s is here: process %d on %s", resource_id, registration.process.pid, registration.location.host)
         return RegistrationResponse(True, self.resource_id, known.instance_id)
 
     def disconnect_task_executor(self, resource_id: ResourceId, reason: str) -> None:
@@ -109,6 +113,7 @@ class ResourceManager(LeadingEndpoint):
     def _lose_executor(self, resource_id: ResourceId, reason: str, last_work_s: float = 0.0) -> None:
         executor = self._executors.remove_executor(resource_id)
         if executor is not None:
+            log.info("%s is lost: %s", resource_id, reason)
             executor.gateway.disconnect_resource_manager(reason)
             if self.slots.workers.owns(resource_id):
                 self._stop_worker(resource_id, last_work_s)
@@ -198,8 +203,10 @@ class ResourceManager(LeadingEndpoint):
 
     def _start_worker(self, action: StartWorker) -> None:
         resource_id = action.resource_id
+        log.info("%s is started, with %d slots of %s", resource_id, action.slots, action.profile)
 
         def worker_failed(reason: str) -> None:
+            log.info("%s has ended, or could not start: %s", resource_id, reason)
             if self._executors.get_executor(resource_id) is not None:
                 self._lose_executor(resource_id, reason)
             else:
@@ -208,6 +215,7 @@ class ResourceManager(LeadingEndpoint):
         self._driver.start_worker(resource_id, action.slots, action.profile, lambda reason: self.run_async(partial(worker_failed, reason)))
 
     def _remove_worker(self, action: StopWorker) -> None:
+        log.info("%s is stopped: %s", action.resource_id, action.reason)
         self._executors.remove_executor(action.resource_id)
         self._stop_worker(action.resource_id)
 

@@ -13,8 +13,9 @@ from flinkpy.actors.rpc.service import RpcService
 from flinkpy.cluster.installation import fingerprint, state
 from flinkpy.core.futures import Future
 from flinkpy.core.options.engine import TASK_CPUS, RpcConfig, SlotConfig
-from flinkpy.core.options.events import LOG_FORMAT, LogFormat, WebhookConfig
+from flinkpy.core.options.events import WebhookConfig
 from flinkpy.core.options.history import ARCHIVE_FOLDER
+from flinkpy.core.options.logs import LogConfig
 from flinkpy.core.options.metrics import MetricsConfig
 from flinkpy.core.options.rest import RestConfig
 from flinkpy.core.options.schema import SCHEMA, read
@@ -34,14 +35,14 @@ class SessionConfig:
     rest: RestConfig = field(default_factory=RestConfig)
     archive_folder: str | None = None
     webhook: WebhookConfig | None = None
-    logs_json: bool = False
+    logs: LogConfig = field(default_factory=LogConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     options: Mapping[str, Any] = field(default_factory=dict)  # all of the session's, as they were given
 
     @staticmethod
     def of(values: Mapping[str, Any], default_slots: int = 1) -> SessionConfig:
         return SessionConfig(RpcConfig.of(values), SlotConfig.of(values, default_slots), RestConfig.of(values),
-                             read(values, ARCHIVE_FOLDER), WebhookConfig.of(values), read(values, LOG_FORMAT) is LogFormat.JSON,
+                             read(values, ARCHIVE_FOLDER), WebhookConfig.of(values), LogConfig.of(values),
                              MetricsConfig.of(values), session_options(values))
 
     def with_free_ports(self) -> SessionConfig:

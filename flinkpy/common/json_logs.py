@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from typing import Any
 
 
@@ -26,13 +25,3 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             told["exception"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(told, default=str)
-
-
-def write_json_logs() -> None:
-    """From now on, the log records of this process that no handler takes are lines of JSON on standard error. Those of events are among them."""
-    written = logging.StreamHandler(sys.stderr)
-    written.setFormatter(JsonFormatter())
-    logging.lastResort = written
-    events = logging.getLogger("flinkpy.events")
-    if events.level == logging.NOTSET:
-        events.setLevel(logging.INFO)

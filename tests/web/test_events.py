@@ -6,6 +6,7 @@ import http.server
 import json
 import logging
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -236,3 +237,34 @@ def test_a_webhook_that_is_no_url_of_http_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="begins with http"):
         WebhookConfig.of({"events.webhook.url": "file:///etc/passwd"})
     assert WebhookConfig.of({}) is None
+
+
+# -- levels ----------------------------------------------------------------------------------------------------------------------------
+
+TELLS = (
+    "from flinkpy.datastream import StreamExecutionEnvironment\n"
+    "env = StreamExecutionEnvironment.get_execution_environment()\n"
+    "env.from_collection([1]).print()\n"
+    "env.execute('one')\n")
+
+
+def logged(tmp_path: Path, *options: str) -> str:
+    program = tmp_path / "job.py"
+    program.write_text(TELLS)
+    given = [part for option in ("client.progress=false", *options) for part in ("-D", option)]
+    command = [sys.executable, "-m", "flinkpy", "run", "-t", "embedded", *given, str(program)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.finding("gaps G20")
+def test_levels_are_options_of_all_loggers_and_of_single_ones(tmp_path: Path) -> None:
+    assert logged(tmp_path) == ""
+    of_all = logged(tmp_path, "log.level=INFO")
+    assert re.search(r"^\d{4}-.* INFO     flinkpy.events: job 'one' is RUNNING \([0-9a-f]{32}\)$", of_all, re.MULTILINE), of_all
+    assert re.search(r"^\d{4}-.* INFO     flinkpy.resourcemanager: taskexecutor-.* is here: process", of_all, re.MULTILINE)
+    of_one = logged(tmp_path, "log.level.flinkpy.resourcemanager=INFO")
+    assert {line.split()[3] for line in of_one.splitlines()} == {"flinkpy.resourcemanager:"}
+    but_one = logged(tmp_path, "log.level=INFO", "log.level.flinkpy.events=ERROR")
+    assert "flinkpy.resourcemanager" in but_one
+    assert "flinkpy.events" not in but_one
+    assert "option log.level.flinkpy.rpc: 'LOUD' is none of DEBUG, INFO" in logged(tmp_path, "log.level.flinkpy.rpc=LOUD")

@@ -30,7 +30,7 @@ from flinkpy.cluster.leader_finder import LeaderFinder
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
-from flinkpy.common.json_logs import write_json_logs
+from flinkpy.common.process_logs import set_up_logs
 from flinkpy.connectors.ray.block_keeper import TAKE_BLOCK
 from flinkpy.connectors.ray.object_store import take_block
 from flinkpy.core.clock import SYSTEM_CLOCK
@@ -185,8 +185,7 @@ class JobManagerSetup:
     def __call__(self, service: RayRpcService) -> object:
         """Runs in the actor. The JobManager's modules are imported only here, so that every process starts fast. If the
         profile of the first slot is known, the first worker starts meanwhile."""
-        if SessionConfig.of(self.configuration).logs_json:
-            write_json_logs()
+        set_up_logs(SessionConfig.of(self.configuration).logs, logging.INFO)
         return self._begin(service) if self.high_availability is None else self._take_over(service, self.high_availability)
 
     def _begin(self, service: RayRpcService) -> JobManager:
@@ -272,8 +271,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     service.add_handler(TAKE_BLOCK, take_block)
     network = replace(network, bind_host=bind_host or ray.util.get_node_ip_address())
     runner = SlotTaskRunner(network, secret, resource_id, SYSTEM_CLOCK, slots=len(slots), show_output=True)
-    if config.logs_json:
-        write_json_logs()
+    set_up_logs(config.logs, logging.WARNING)  # its log is shown to programs, too
     runner.start()
     resource_manager = leader if isinstance(leader, LeaderRetrievalService) else LeaderFinder(
         service, f"{leader}/session", session_id, lambda: find_host(leader) is not None, service.exit_process)

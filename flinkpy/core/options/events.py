@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import option, read
 
-
-class LogFormat(Enum):
-    TEXT = "text"
-    JSON = "json"
-
-
-LOG_FORMAT = option(
-    "log.format", LogFormat, LogFormat.TEXT,
-    "json: log records of the cluster's processes that no handler of the program's takes are lines of JSON on standard error, those of events among "
-    "them.")
 WEBHOOK_URL = option("events.webhook.url", str, None, "Where each new state of a job, and the end of each checkpoint, is posted as JSON.")
 WEBHOOK_TOKEN = option("events.webhook.token", str, None, "Sent along as header 'Authorization: Bearer …'.")
 

@@ -10,7 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -188,6 +188,7 @@ class Schema:
 
     def __init__(self) -> None:
         self._options: dict[str, Option[Any]] = {}
+        self._families: dict[str, Option[Any]] = {}  # by what their keys begin with
 
     def add(self, option: Option[T]) -> Option[T]:
         for key in (option.key, *option.aliases):
@@ -196,9 +197,14 @@ class Schema:
             self._options[key] = option
         return option
 
+    def add_family(self, prefix: str, member: Option[T]) -> Option[T]:
+        """Options whose keys begin with ``prefix``; ``member`` says for all of them what they are, and its key how they are shown."""
+        self._families[prefix] = member
+        return member
+
     def get(self, key: str) -> Option[Any]:
         """The option with that key. Raises ConfigurationError for an unknown key, and names the nearest known one."""
-        found = self._options.get(key)
+        found = self._options.get(key) or self._member(key)
         if found is None:
             near = difflib.get_close_matches(key, self._options, n=1, cutoff=0.5)
             raise ConfigurationError(
@@ -207,10 +213,14 @@ class Schema:
         return found
 
     def __contains__(self, key: str) -> bool:
-        return key in self._options
+        return key in self._options or self._member(key) is not None
 
     def __iter__(self) -> Iterator[Option[Any]]:
-        return iter({option.key: option for option in self._options.values()}.values())
+        return iter({option.key: option for option in (*self._options.values(), *self._families.values())}.values())
+
+    def _member(self, key: str) -> Option[Any] | None:
+        found = next((member for prefix, member in self._families.items() if key.startswith(prefix) and key != prefix), None)
+        return None if found is None else replace(found, key=key)
 
 
 SCHEMA = Schema()
