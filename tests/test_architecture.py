@@ -73,7 +73,8 @@ def test_examples_and_pages_import_only_public_modules() -> None:
 
 
 OTHER_NAMES = {  # dotted, and not modules: loggers, the name of generated code, a key of metadata, click's group of this name
-    "flinkpy.rpc", "flinkpy.jobmaster", "flinkpy.events", "flinkpy.generated", "flinkpy.schema", "flinkpy.group", "flinkpy.command",
+    "flinkpy.rpc", "flinkpy.jobmaster", "flinkpy.events", "flinkpy.resourcemanager", "flinkpy.inspector",
+    "flinkpy.generated", "flinkpy.schema", "flinkpy.group", "flinkpy.command",
 }
 
 

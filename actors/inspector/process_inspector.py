@@ -4,7 +4,6 @@ held up by those who watch, and it answers while they are busy. It reads, and ch
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from functools import partial
 
@@ -17,12 +16,13 @@ from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.service import RpcService
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, JobVertexId
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.runtime.runner_port import TaskRunner
 
 FUNCTIONS_S = 0.5  # how long the metrics of functions are waited for, as a function may not return for long
 
-log = logging.getLogger("flinkpy.inspector")
+log = engine_logger("flinkpy.inspector")
 
 
 class ProcessInspector(RpcEndpoint):

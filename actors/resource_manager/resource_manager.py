@@ -6,7 +6,6 @@ The :class:`SlotManager` decides what to do; this endpoint talks to TaskExecutor
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -36,9 +35,10 @@ from flinkpy.core.errors import NotRegisteredError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import AllocationId, JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig, SlotConfig
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import JobMasterRegistration
 
-log = logging.getLogger("flinkpy.resourcemanager")
+log = engine_logger("flinkpy.resourcemanager")
 
 
 class ResourceManager(LeadingEndpoint):

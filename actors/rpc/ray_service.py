@@ -12,8 +12,6 @@ cannot wait for answers. So every call has a number in its sender's stream, and 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,10 +26,11 @@ from flinkpy.actors.rpc.delivery.envelope import Request, RpcAnswer
 from flinkpy.actors.rpc.delivery.message_bytes import make_answer, pack, unpack
 from flinkpy.actors.rpc.delivery.sequencer import Sequencers
 from flinkpy.actors.rpc.local_service import LocalRpcService
-from flinkpy.actors.rpc.process_end import EXIT_CODE, ended_by, on_termination, told_to_stop
+from flinkpy.actors.rpc.process_end import ProcessEnd, ended_by, told_to_stop
+from flinkpy.actors.rpc.ray_signals import on_termination
 from flinkpy.actors.rpc.service import Cancellable, HostedEndpoint
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import FlinkpyError, ProcessEndedError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
 from flinkpy.core.options.engine import RpcConfig
@@ -43,8 +42,6 @@ log = engine_logger("flinkpy.rpc")
 NAMESPACE = "flinkpy"
 GAP_TIMEOUT_S = 1.0  # how long a missing call holds up later ones
 REWATCH_S = 0.1
-ANSWERS_S = 0.2  # until the last messages of a process that ends have left it
-WIND_UP_S, END_WITHIN_S = 6.0, 10.0  # a process that was told to stop has ended by then
 CONCURRENT_CALLS = 10_000  # open asks and watches that an actor takes at once; each costs a fiber
 
 
@@ -62,8 +59,7 @@ class RayRpcService(LocalRpcService):
         self.namespace = namespace
         self._exit_process = exit_process
         self.handlers: dict[str, Callable[..., Any]] = {}
-        self.wind_up: Callable[[ProcessEndedError], Future[None]] = lambda reason: Future.completed(None)  # before the process ends
-        self.linger_s = ANSWERS_S  # how long it answers with the reason
+        self.end = ProcessEnd(process, self.refuse_all)
         self.page = ""  # an address that Ray's dashboard shows beside the process, if the set-up has one
         self._peers: dict[str, RayPeer] = {}
         self._peers_lock = threading.Lock()
@@ -258,9 +254,8 @@ class RpcHost:
         self.service = RayRpcService(process, namespace=namespace, config=config, exit_process=self._stop_self)
         self._life = self.service.ids.hex(8)
         self._myself = ray.get_runtime_context().current_actor
-        self._ending = threading.Lock()  # taken once, for good
-        self.service.on_fatal = lambda address, error: self._end(ended_by(address, error))
-        on_termination(lambda: self._end(told_to_stop(process)))
+        self.service.on_fatal = lambda address, error: self.service.end.begin(ended_by(address, error))
+        on_termination(lambda: self.service.end.begin(told_to_stop(process)))
         self._kept = code.loads(setup)(self.service)  # keeps alive whatever the set-up returns
 
     async def deliver(self, stream: str, number: int, data: bytes) -> bytes | None:
@@ -312,7 +307,7 @@ class RpcHost:
 
     async def stop(self) -> None:
         """Stops the endpoints, then ends the process."""
-        if self._ending.locked():
+        if self.service.end.has_begun:
             return
         loop = asyncio.get_running_loop()
         stopped = asyncio.Event()
@@ -324,25 +319,6 @@ class RpcHost:
 
     def _stop_self(self) -> None:
         self._myself.stop.remote()
-
-    def _end(self, reason: ProcessEndedError) -> None:
-        """Ends the process in a while. Not with Ray's own means: they wait for all calls under way, and Ray would not start this actor again."""
-        if self._ending.acquire(blocking=False):
-            threading.Thread(target=self._end_now, args=(reason,), name="end of the process", daemon=True).start()
-
-    def _end_now(self, reason: ProcessEndedError) -> None:
-        log.warning("%s; this process ends", reason)
-        deadline = threading.Timer(END_WITHIN_S, os._exit, (EXIT_CODE,))
-        deadline.daemon = True
-        deadline.start()
-        try:
-            self.service.wind_up(reason).result(WIND_UP_S)
-        except FlinkpyError as error:
-            log.warning("%s ends before it was done with its work: %s", self._process, error)
-        self.service.refuse_all(reason)
-        threading.Event().wait(self.service.linger_s)
-        logging.shutdown()
-        os._exit(EXIT_CODE)
 
 
 def _reply_into(loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bytes], request_id: int) -> Reply:

@@ -199,8 +199,8 @@ class JobManagerSetup:
 
         manager = JobManager(service, driver, config, on_shut_down=service.exit_process, first_worker=first_worker,
                              resource_manager_leadership=StandaloneLeadership(service.ids, term))
-        service.wind_up = lambda reason: Future.completed(None) if reason.is_bug else manager.dispatcher.end_because(reason)
-        service.linger_s = LAST_ANSWERS_S
+        service.end.wind_up = lambda reason: Future.completed(None) if reason.is_bug else manager.dispatcher.end_because(reason)
+        service.end.linger_s = LAST_ANSWERS_S
         manager.start()
         service.page = manager.rest.page
         SessionEndpoint(service, self.configuration, first_leader(manager.dispatching.retrieval()),
@@ -280,7 +280,7 @@ def _set_up_task_executor(resource_id: ResourceId, slots: list[ResourceProfile],
     executor = TaskExecutor(
         service, resource_id, runner, slots, resource_manager, process=ProcessDescription.of_this_process(inspector.address),
         slot_config=config.slots, rpc_config=config.rpc, on_refused=lambda reason: service.exit_process(), on_stuck=_end_at_once, on_idle=_collect)
-    service.wind_up = lambda reason: executor.leave(str(reason))
+    service.end.wind_up = lambda reason: executor.leave(str(reason))
     executor.start()
     gc.freeze()  # whatever is loaded now stays: full collections need not look at it
     gc.set_threshold(*COLLECTOR)
