@@ -89,7 +89,7 @@ def test_case(name: str) -> None:
     assert [(channel, what, channels(channel, what)) for channel, what, _ in steps] == steps
 
 
-STEPS = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(0, 40), st.sampled_from(["idle", "active"]))), max_size=60)
+STEPS = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(0, 40), st.sampled_from(["idle", "active", MAX_TIMESTAMP]))), max_size=60)
 
 
 class Model:
@@ -97,31 +97,48 @@ class Model:
 
     def __init__(self, count: int) -> None:
         self.marks, self.idle, self.counts = [-1] * count, [False] * count, [True] * count
+        self.ended = [False] * count
         self.out, self.out_idle = -1, False
 
     def __call__(self, channel: int, what: int | str) -> list[Any]:
         out: list[Any] = []
-        if isinstance(what, int):
+        if self.ended[channel]:
+            return out
+        if what == MAX_TIMESTAMP:
+            self._ends(channel, out)
+        elif isinstance(what, int):
             if not self.idle[channel] and what > self.marks[channel]:
                 self.marks[channel] = what
                 self.counts[channel] |= what >= self.out
                 self._least(out)
         elif what == "idle" and not self.idle[channel]:
             self.idle[channel], self.counts[channel] = True, False
-            if not all(self.idle):
-                self._least(out)
-            else:
-                if self.marks[channel] == self.out and max(self.marks) > self.out:
-                    self.out = max(self.marks)
-                    out.append(self.out)
-                self.out_idle = True
-                out.append("idle")
+            self._one_less(channel, out)
         elif what == "active" and self.idle[channel]:
             self.idle[channel], self.counts[channel] = False, self.marks[channel] >= self.out
             if self.out_idle:
                 self.out_idle = False
                 out.append("active")
         return out
+
+    def _one_less(self, channel: int, out: list[Any]) -> None:
+        if not all(idle or ended for idle, ended in zip(self.idle, self.ended)):
+            self._least(out)
+            return
+        if self.marks[channel] == self.out and max(self.marks) > self.out:
+            self.out = max(self.marks)
+            out.append(self.out)
+        if not self.out_idle:
+            self.out_idle = True
+            out.append("idle")
+
+    def _ends(self, channel: int, out: list[Any]) -> None:
+        self.ended[channel], self.counts[channel] = True, False
+        if not all(self.ended):
+            self._one_less(channel, out)
+        else:
+            out += [*(["active"] if self.out_idle else []), MAX_TIMESTAMP]
+            self.out, self.out_idle = MAX_TIMESTAMP, False
 
     def _least(self, out: list[Any]) -> None:
         taking_part = [mark for mark, counts in zip(self.marks, self.counts) if counts]
