@@ -59,7 +59,7 @@ def _python_row(value: Any) -> str:
     if value is None:
         return "null"
     kind = str(value.get_row_kind()) if isinstance(value, Row) else "+I"
-    return f"{kind}[{','.join(map(str, value))}]"
+    return f"{kind}[{','.join([str(each) for each in value])}]"
 
 
 def _java_format_of(type_info: TypeInformation | None) -> Format:
@@ -179,7 +179,7 @@ class row_formatter(formatter):
         self._format = None
 
     def __call__(self, value: Any) -> str:
-        return f"+I[{', '.join(map(_by_value, value))}]"
+        return f"+I[{', '.join([_by_value(each) for each in value])}]"
 
 
 def _by_value(value: Any) -> str:

@@ -36,8 +36,9 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
     if isinstance(error, FlinkpyError) and not is_of_function(error):
         return error
     if record is _NO_RECORD:
-        record = getattr(error, "record_at_fault", _NO_RECORD)  # set if a writer called the key selector
-    frames = user_frames(error.__traceback__) or _frames_of_cause(error)
+        # set if a writer called the function; on the cause, if that was a StopIteration in a generator
+        record = getattr(error, "record_at_fault", getattr(error.__cause__, "record_at_fault", _NO_RECORD))
+    frames = frames_of(error)
     return UserCodeError(
         format_error(error) if frames else format_error(error) + _hint(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
@@ -73,10 +74,11 @@ def _hint(error: BaseException) -> str:
     return ""
 
 
-def _frames_of_cause(error: BaseException) -> tuple[UserFrame, ...]:
-    """The frames of the error's cause. The interpreter turns a StopIteration raised in a generator into a
-    RuntimeError, and only its cause has the user's frame."""
-    return () if error.__cause__ is None else user_frames(error.__cause__.__traceback__)
+def frames_of(error: BaseException) -> tuple[UserFrame, ...]:
+    """The user's frames of the error, or else of its cause. The interpreter turns a StopIteration raised in a
+    generator into a RuntimeError, and only its cause has the user's frame."""
+    found = user_frames(error.__traceback__)
+    return found if found or error.__cause__ is None else user_frames(error.__cause__.__traceback__)
 
 
 def format_error(error: BaseException) -> str:

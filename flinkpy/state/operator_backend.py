@@ -142,7 +142,7 @@ class OperatorStateBackend(OperatorStateStore):
         opened = OperatorSnapshot.from_bytes(snapshot)
         for name, meta in opened.states.items():
             table = self._tables[name] = _Table(meta)
-            loaded = map(load_piece, opened.pieces[name])
+            loaded = [load_piece(piece) for piece in opened.pieces[name]]
             if meta.sharing is Sharing.BROADCAST:
                 for entries in loaded:
                     table.entries.update((canonical_key(key), adopt(value)) for key, value in entries.items())

@@ -7,8 +7,9 @@ columns are split alike: the n-th record of a stream goes to the same channels i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
@@ -192,7 +193,8 @@ class KeyGroupSelector(ChannelSelector):
         from flinkpy.network.partitioning.column_hashes import key_hashes
 
         if self._key.columns is None:
-            keys = map(_row_selector(self._key), rows_of(batch))
+            select = _row_selector(self._key)
+            keys = [select(row) for row in rows_of(batch)]
             memo = self._channels
             memo.bound()
             return _split_columns_by(batch, np.fromiter(map(memo.__getitem__, keys), dtype=np.int64, count=len(batch)), self.channels)
@@ -202,6 +204,11 @@ class KeyGroupSelector(ChannelSelector):
 
 def _channel_of(max_parallelism: int, channels: int, key: Any) -> int:
     return channel_of_key_group(key_group(key, max_parallelism), max_parallelism, channels)
+
+
+def _name_record(error: Exception, asked: list[Any], upcoming: Iterator[Any]) -> None:
+    """Names what a function failed on, for ``user_code_error``; the iterator knows how far it got."""
+    error.record_at_fault = asked[-length_hint(upcoming) - 1]  # type: ignore[attr-defined]
 
 
 class CustomSelector(ChannelSelector):
@@ -214,8 +221,7 @@ class CustomSelector(ChannelSelector):
         self._function, self._key = function, key
 
     def split_rows(self, batch: RowBatch) -> Parts:
-        keys = batch.values if self._key is None else map(_row_selector(self._key), batch.values)
-        return _split_rows_by(batch, self._call_function(keys), self.channels)
+        return _split_rows_by(batch, self._call_function(self._keys_of_rows(batch.values)), self.channels)
 
     def split_columns(self, batch: ColumnBatch) -> Parts:
         import numpy as np
@@ -226,13 +232,28 @@ class CustomSelector(ChannelSelector):
         if self._key is not None and self._key.columns is not None:
             columns = [batch.data.column(name).to_pylist() for name in self._key.columns]
             return columns[0] if len(columns) == 1 else zip(*columns)
-        rows = rows_of(batch)
-        return rows if self._key is None else map(_row_selector(self._key), rows)
+        return self._keys_of_rows(rows_of(batch))
+
+    def _keys_of_rows(self, rows: Iterable[Any]) -> Iterable[Any]:
+        if self._key is None:
+            return rows
+        select, asked = _row_selector(self._key), list(rows)
+        upcoming = iter(asked)
+        try:
+            return [select(row) for row in upcoming]
+        except Exception as error:
+            _name_record(error, asked, upcoming)
+            raise
 
     def _call_function(self, keys: Iterable[Any]) -> list[int]:
         function, n = self._function, self.channels
         asked = list(keys)
-        channels = [function(key, n) for key in asked]
+        upcoming = iter(asked)
+        try:
+            channels = [function(key, n) for key in upcoming]
+        except Exception as error:
+            _name_record(error, asked, upcoming)
+            raise
         right = set(range(n))
         if {int}.issuperset(map(type, channels)) and right.issuperset(channels):
             return channels

@@ -306,6 +306,22 @@ def test_a_record_that_cannot_be_deserialized_is_named_by_its_place(broker: Brok
     assert f"from topic '{topic}', partition 1, offset 7" in message
 
 
+class FirstEven(DeserializationSchema):
+    def deserialize(self, data: bytes) -> str:
+        return next(letter for letter in data.decode() if letter in "2468")
+
+
+@pytest.mark.finding("bugs 2")
+@pytest.mark.parametrize("tombstone", [True, False])
+def test_a_stop_iteration_while_a_record_is_deserialized_does_not_end_the_batch(broker: Broker, tombstone: bool) -> None:
+    topic = broker.new_topic()
+    broker.produce(topic, [Record(None if tombstone else b"2"), Record(b"12"), Record(b"3"), Record(b"4")])
+    message = failure(strings(broker, topic).set_value_only_deserializer(FirstEven()).set_bounded(LATEST).build())
+    assert "StopIteration" in message
+    assert "return next(letter for letter" in message
+    assert f"from topic '{topic}', partition 0, offset 2" in message
+
+
 def test_records_of_aborted_transactions_are_left_out_if_the_property_says_so(broker: Broker) -> None:
     from confluent_kafka import Producer
 

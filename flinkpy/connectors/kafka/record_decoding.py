@@ -9,6 +9,7 @@ import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flinkpy.common.serialization import ByteArraySchema, DeserializationSchema, SimpleStringSchema
@@ -78,14 +79,13 @@ class Values(RecordDecoding):
         if None in raw:
             return self._without_tombstones(raw, stamps)
         function = self._function()
-        values: list[Any] = []
-        if function is None:
-            values = raw
-        else:
+        values = raw
+        if function is not None:
+            upcoming = iter(raw)
             try:
-                values.extend(map(function, raw))  # keeps what came before an error
-            except Exception as error:
-                raise CannotDecodeError(len(values)) from error
+                values = [function(each) for each in upcoming]
+            except Exception as error:  # the iterator knows how far it got
+                raise CannotDecodeError(len(raw) - length_hint(upcoming) - 1) from error
         if [value for value in values if value is None]:  # in a list: ``in`` would ask values how they compare
             kept = [(value, stamp) for value, stamp in zip(values, stamps) if value is not None]
             return RowBatch([value for value, _ in kept], [stamp for _, stamp in kept]) if kept else None

@@ -70,7 +70,8 @@ class DataGeneratorSource(Source[StrideSplit]):
         return SideBySideReader(context, lambda split: RatedReader(split, make, rate, context.clock), awaits_all=True)
 
     def _make_rows(self, indices: range) -> Batch:
-        return RowBatch(list(map(self._function, indices)))
+        function = self._function
+        return RowBatch([function(index) for index in indices])
 
     def _make_columns(self, indices: range) -> Batch:
         import numpy as np

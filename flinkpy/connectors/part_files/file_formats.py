@@ -141,7 +141,7 @@ class EncodedFormat(FileFormat):
 
     def open(self, file: OutputFile) -> PartWriter:
         encode = self._encoder.encode
-        return _EncodedPart(file, lambda batch: b"".join(map(encode, rows_of(batch))))
+        return _EncodedPart(file, lambda batch: b"".join([encode(value) for value in rows_of(batch)]))
 
 
 class CsvFormat(FileFormat):

@@ -44,7 +44,8 @@ class _SocketWriter(SinkWriter):
     def write_batch(self, batch: Batch) -> None:
         rows = rows_of(batch)
         if self._serialize is not None:
-            self._outbox.send(b"".join(map(self._serialize, rows)))
+            serialize = self._serialize
+            self._outbox.send(b"".join([serialize(value) for value in rows]))
         else:
             self._outbox.send("".join([f"{value}\n" for value in rows]).encode())
 

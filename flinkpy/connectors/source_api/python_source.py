@@ -161,7 +161,7 @@ class _IteratorReader(SplitReader[PythonSplit]):
     def _milliseconds(self, times: list[Any]) -> list[int]:
         """The event times, which must be whole numbers."""
         try:
-            return list(map(operator.index, times))
+            return [operator.index(time) for time in times]
         except TypeError:
             wrong = next(time for time in times if not hasattr(time, "__index__"))
             raise TypeError(f"{self._call} gives {bounded_repr(wrong, 60)} as an event time; it must be a whole number of milliseconds") from None

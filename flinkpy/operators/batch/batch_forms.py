@@ -99,7 +99,7 @@ class BatchKeyed(BatchOperator):
             return
         upcoming = iter(values)
         try:
-            keys = list(map(select, upcoming))
+            keys = [select(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got
             raise user_code_error(error, self.context, values[len(values) - length_hint(upcoming) - 1]) from error
         self.groups.add(canonical_keys(keys), values, batch.timestamps, tag)

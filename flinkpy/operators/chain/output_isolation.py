@@ -58,7 +58,7 @@ def all_private(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
     kinds = set(map(type, values))
     if kinds <= ATOMS or (kinds == _TUPLES and set(map(type, chain.from_iterable(values))) <= ATOMS):
         return values
-    return map(private, values)
+    return [private(value) for value in values]
 
 
 def copied(value: Any) -> Any:

@@ -63,9 +63,10 @@ class TimestampExtractor:
         upcoming = iter(values)
         try:
             if self._takes_previous:
-                stamps = list(map(function, upcoming, repeat(MIN_TIMESTAMP) if before is None else before))
+                earlier = repeat(MIN_TIMESTAMP) if before is None else before
+                stamps = [function(value, stamp) for value, stamp in zip(upcoming, earlier)]
             else:
-                stamps = list(map(function, upcoming))
+                stamps = [function(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got, so the loop need not count
             raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
         return stamps if _ONLY_INTEGERS.issuperset(map(type, stamps)) else self._converted(values, stamps)

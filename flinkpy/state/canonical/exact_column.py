@@ -78,7 +78,7 @@ class ExactColumn:
         """The values of what ``arrays`` gave; ``loads`` unpickles."""
         pickles = arrays[-1]
         if self.type_info is None:
-            return list(map(loads, pickles.to_pylist()))
+            return [loads(data) for data in pickles.to_pylist()]
         typed = values_of(arrays[0], self.type_info)
         if pickles.null_count == len(pickles):
             return typed

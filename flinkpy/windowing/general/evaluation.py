@@ -94,7 +94,8 @@ class Evaluation:
             results.values.extend(all_private(given) if copies else given)
             stamp_new(results, window.max_timestamp())
         else:
-            self.rest, self._timestamp_of_rest = map(private, given) if copies else iter(given), window.max_timestamp()
+            self.rest = (private(value) for value in given) if copies else iter(given)
+            self._timestamp_of_rest = window.max_timestamp()
             self.go_on(results)
 
     def go_on(self, results: Results) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import compress, repeat
+from operator import length_hint
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -175,11 +176,11 @@ class AlignedJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator
         values, stamps = batch.values, batch.timestamps
         if stamps is None or (earliest := min(stamps)) == MIN_TIMESTAMP:
             raise no_timestamp(self.assigner)
-        keys: list[Any] = []
+        select, upcoming = self._selects[side], iter(values)
         try:
-            keys.extend(map(self._selects[side], values))
-        except Exception as error:  # the list shows how far it got
-            raise user_code_error(error, self.context, values[len(keys)]) from error
+            keys: list[Any] = [select(value) for value in upcoming]
+        except Exception as error:  # the iterator knows how far it got
+            raise user_code_error(error, self.context, values[len(values) - length_hint(upcoming) - 1]) from error
         keys = canonical_keys(keys)
         if self.joins and (found := joining(keys)) is not None:
             keys, values, stamps = (list(compress(each, found)) for each in (keys, values, stamps))

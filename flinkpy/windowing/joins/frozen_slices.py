@@ -54,7 +54,7 @@ class FrozenSlices:
     def _add(self, by_key: dict[Any, Saved], start: int, side: int, part: Part) -> None:
         keys, values = part
         if could_be_mutated(values):
-            values = list(map(private_copy, values))
+            values = [private_copy(value) for value in values]
         try:
             for key, value in zip(keys, values):
                 found = by_key.get(key)

@@ -40,4 +40,4 @@ class WindowCoGroupOperator(AlignedJoinOperator):
 
 
 def _copies_of(values: list[Any]) -> list[Any]:
-    return list(map(private_copy, values))
+    return [private_copy(value) for value in values]

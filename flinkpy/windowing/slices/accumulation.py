@@ -195,7 +195,8 @@ class SliceLoops:
         if self._select is None:
             states[None] = states.get(None, 0) + length_hint(upcoming)
             return
-        keys = list(map(self._select, upcoming))
+        select = self._select
+        keys = [select(record) for record in upcoming]
         if type(states) is Counts:
             _count_keys(keys, states)
             return

@@ -164,7 +164,7 @@ class SliceOperator(DropsLateRecords, KeyedStateOperator, OneInputOperator):
         if times.is_quiet(until):
             times.now = until
             return
-        yield from store.emit(map(self._evaluated, times.due(store.starts, until)), until, self)
+        yield from store.emit((self._evaluated(window) for window in times.due(store.starts, until)), until, self)
         times.now = until
         store.forget(times.over(store.starts), times.is_cleaned_up)
         times.settle(store.starts)

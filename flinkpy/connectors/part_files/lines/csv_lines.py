@@ -33,7 +33,7 @@ class CsvLines:
         if not _WRITTEN_WELL.issuperset({type(value) for row in rows for value in row}):
             rows = [[value if type(value) in _WRITTEN_WELL else _cell(value) for value in row] for row in rows]
         if self._quote_all or self._null:  # a number's text may equal the null value
-            return "".join(map(self._line, rows))
+            return "".join([self._line(row) for row in rows])
         out = io.StringIO()
         writer = csv.writer(out, delimiter=self._delimiter, lineterminator="\n")
         special = self._special
@@ -47,7 +47,7 @@ class CsvLines:
                 out.write(self._line(row))
         text = out.getvalue()
         unquoted = "\r" in text or _BYTE_ORDER_MARK in text  # the csv module does not quote these
-        return "".join(map(self._line, rows)) if unquoted else text
+        return "".join([self._line(row) for row in rows]) if unquoted else text
 
     def of_columns(self, columns: Sequence[Any]) -> str:
         """The lines of the rows of these columns of Arrow."""
