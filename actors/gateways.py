@@ -146,6 +146,7 @@ class JobResult:
     error: BaseException | None = None
     accumulators: dict[str, Any] = field(default_factory=dict)
     restarts: int = 0
+    was_initialised: bool = True  # whether its first tasks were scheduled
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from flinkpy.actors.job_master.file_work import FileWork, RunInBackground, Schedule
@@ -13,6 +13,7 @@ from flinkpy.actors.job_master.going_on import where_to_go_on
 from flinkpy.actors.job_master.source_coordinators import SourceCoordinators
 from flinkpy.actors.job_store import ArchivedJob, JobStore
 from flinkpy.core.errors import ConfigurationError, FencingError, FlinkpyError, SavepointError, SavepointRestoreError
+from flinkpy.core.file_systems import is_lasting
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId
 from flinkpy.core.options import checkpointing as options
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -51,7 +52,7 @@ from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
 
 log = engine_logger("flinkpy.jobmaster")
 
-_LASTING = (PermissionError, NotADirectoryError, FileExistsError)  # what an attempt a moment later would meet again
+_TRIES = 10  # of a store that may answer later, before the job is said not to work; a second lies between two
 
 
 def event_of(attempt_id: ExecutionAttemptId, message: FromTask) -> Event:
@@ -80,19 +81,30 @@ class CheckpointActions:
         self._files, self._schedule, self._store = FileWork(run_in_background, self._feed_result, schedule), schedule, store
         self._until_begun: list[Callable[[], None]] | None = []  # None: the job has begun
         self._keeps_files = False  # somebody else needs them
+        self._takes_over = False  # from a JobManager that had accepted the job
         self.is_deposed = False  # another JobManager leads, and runs the job
 
     def begin(self, path: str | None, allow_non_restored: bool, claim: bool, start: StartScheduling, *, takes_checkpoints: bool) -> None:
-        """Has the job start, from the checkpoint at this path if there is one. If it takes checkpoints and these could never be written, it fails."""
+        """Has the job start, from the checkpoint at this path if there is one. If it takes checkpoints, and these cannot be written, it fails. What
+        may be better a moment later is tried again for a while; without end for a job that an earlier JobManager has begun."""
+        tries = count(1)
+
         def prepared() -> tuple[Event, ...]:
-            refused = _refused_by(self._storage) if takes_checkpoints else None
-            found = None if path is None or refused else self._found(path, allow_non_restored, claim)
-            return *(event for event in (refused, found) if event is not None), start
+            try:
+                if takes_checkpoints:
+                    self._storage.try_out()
+            except OSError as error:
+                if not is_lasting(error) and (self._takes_over or next(tries) < _TRIES):
+                    raise
+                return _refused(error), start
+            except Exception as error:  # of a URL that says nothing
+                return _refused(error), start
+            return (start,) if path is None else (self._found(path, allow_non_restored, claim), start)
 
         if path is None and not takes_checkpoints:
             self._feed_result(start)
         else:
-            self._files.add(prepared)
+            self._files.add_until_done(prepared)
 
     def when_begun(self, action: Callable[[], None]) -> None:
         """Calls the action when the scheduler knows what the job begins with: one that ended before would not know its own checkpoints, and
@@ -111,7 +123,7 @@ class CheckpointActions:
 
     def take_over(self, begin: Callable[[], None], start: StartScheduling, generation: int) -> None:
         """Has the job go on from its newest checkpoint; with none it begins as it would have begun."""
-        store = self._store
+        store, self._takes_over = self._store, True
         assert store is not None
 
         def look() -> tuple[Event, ...]:
@@ -202,8 +214,8 @@ class CheckpointActions:
                 return ()
             try:
                 action()
-            except OSError as error:
-                if then and not self._files.is_last:
+            except (ConfigurationError, OSError) as error:
+                if then and not self._files.is_last and isinstance(error, OSError):
                     raise
                 log.warning("a file of a checkpoint could not be deleted: %s", error)
             return then
@@ -265,15 +277,9 @@ def _tried_out(storage: CheckpointStorage, event: SnapshotRequested) -> Event:
     return event
 
 
-def _refused_by(storage: CheckpointStorage) -> Event | None:
-    """Why no checkpoint can ever be written there, if that is so. What may be better a moment later is left to the checkpoints."""
-    try:
-        storage.try_out()
-    except OSError as error:
-        if isinstance(error, _LASTING) or error.errno == errno.EROFS:
-            key = options.CHECKPOINT_DIRECTORY.key
-            return FailJob(ConfigurationError(f"option {key}: no checkpoint can be written there: {error}"))
-    return None
+def _refused(error: Exception) -> Event:
+    """The job fails, as nothing can be written where its checkpoints are to be."""
+    return FailJob(ConfigurationError(f"option {options.CHECKPOINT_DIRECTORY.key}: no checkpoint can be written there: {error}"))
 
 
 def _write_coordinators(storage: CheckpointStorage, checkpoint_id: int, states: Mapping[OperatorId, bytes]) -> tuple[Event, ...]:

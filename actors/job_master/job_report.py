@@ -116,7 +116,8 @@ class JobStatusBook:
         assert self._end_ms is not None
         runtime_ms = self._end_ms - self._start_ms
         result = JobResult(
-            self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.details.restarts)
+            self._job_graph.job_id, self._job_graph.name, self.state, runtime_ms, self.error, self._accumulators(), scheduler.details.restarts,
+            JobState.RUNNING in self._entered_ms)
         told = self.job_metrics()
         lasting = {name: value for name, value in told.engine.items() if not name.endswith("PerSecond")}
         metrics = replace(told, accumulators={}, engine=lasting)

@@ -58,7 +58,7 @@ def flinkpy() -> None:
 @_target
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
 @_definitions
-@click.option("-d", "--detached", is_flag=True, help="Return when the job was submitted, and print its id (on ray).")
+@click.option("-d", "--detached", is_flag=True, help="Return when the job has initialised, and print its id (on ray).")
 @click.option("-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help=(
     "Start from this savepoint or checkpoint: its folder, or the folder of a job for its newest checkpoint."))
 @click.option("-n", "--allow-non-restored-state", "--allowNonRestoredState", is_flag=True, help=(

@@ -46,6 +46,7 @@ from flinkpy.graph.job_graph import JobGraph
 T = TypeVar("T")
 
 DEPLOYMENT_LOOK_S = 0.02
+FIRST_INITIALISATION_LOOK_S, INITIALISATION_LOOK_S = 0.002, 0.5  # twice as long from look to look
 _ON_THE_WAY = {ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING}
 LOOK_S = 1.0  # how often a wait for an answer checks whether the cluster still exists
 CANCEL_GRACE_S = 10.0  # how long an interrupted wait gives the job to end
@@ -260,8 +261,7 @@ class ClusterJob:
 
     def status(self) -> JobState:
         """The job's current state."""
-        state = self._result.state if self._result is not None else self._client.ask(
-            lambda dispatcher: dispatcher.request_job_status(self.job_id))
+        state = self._result.state if self._result is not None else self._state_now()
         self.end_was_told = self.end_was_told or JOB.is_terminal(state)
         return state
 
@@ -321,6 +321,30 @@ class ClusterJob:
         self.end_was_told = True
         self._client.explain(self._result)
         return _checked(self._result)
+
+    def wait_until_initialised(self) -> None:
+        """Returns when the job's first tasks are being scheduled. Ctrl-C meanwhile cancels the job.
+
+        Raises JobExecutionError if the job fails before: the savepoint that it starts from is not
+        there, say, or has state for other operators."""
+        pause_s = FIRST_INITIALISATION_LOOK_S
+        try:
+            while (state := self._state_now()) in (JobState.INITIALIZING, JobState.CREATED):
+                threading.Event().wait(pause_s)
+                pause_s = min(2 * pause_s, INITIALISATION_LOOK_S)
+            if state in (JobState.FAILING, JobState.FAILED):
+                end = self._client.clock.monotonic() + CANCEL_GRACE_S
+                while self._result is None and self._client.clock.monotonic() < end:
+                    self._result = self._poll(None, end)
+        except KeyboardInterrupt as interrupt:
+            self._cancel_and_wait()
+            shorten(interrupt, f"job {self.name!r} was cancelled")
+            raise
+        if self._result is not None and not self._result.was_initialised:
+            self.result()
+
+    def _state_now(self) -> JobState:
+        return self._client.ask(lambda dispatcher: dispatcher.request_job_status(self.job_id))
 
     def wait_until_deployed(self) -> None:
         """Returns when the tasks that start first run, or the job has ended."""

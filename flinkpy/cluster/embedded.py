@@ -32,6 +32,7 @@ from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
+from flinkpy.cluster.session_folders import check_session_folders
 from flinkpy.common.process_logs import set_up_embedded_logs
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError, ProcessEndedError, ResourceUnavailableError
@@ -129,6 +130,7 @@ class EmbeddedCluster:
         config = SessionConfig.of(configuration, default_slots=max(slots, MIN_SLOTS))
         if free_ports:
             config = config.with_free_ports()
+        check_session_folders(config)
         set_up_embedded_logs(config.logs)
         self.failed: ProcessEndedError | None = None  # an error of the engine: no job goes on here, and none begins
         self.service = LocalRpcService(config=config.rpc, on_fatal=self._fail)

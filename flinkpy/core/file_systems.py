@@ -3,6 +3,7 @@ the URL's query or in the store's own environment variables."""
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import lru_cache
 from typing import Any
@@ -86,3 +87,19 @@ def is_without_answer(error: Exception) -> bool:
 def is_object_store(system: Any) -> bool:
     """Whether the file system has objects and neither folders nor renames."""
     return system.type_name in _OBJECT_STORES
+
+
+_LASTING = {
+    errno.ENOENT,  # the folder was just made: it cannot be
+    errno.ENOTDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL,
+}
+_SAID_BY_OBJECT_STORES = ("NO_SUCH_BUCKET", "ACCESS_DENIED", "ACCESS DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+
+
+def is_lasting(error: OSError) -> bool:
+    """Whether an attempt a moment later would meet the same: nobody may write there, or something else is in the place.
+
+    >>> is_lasting(NotADirectoryError(20, "Not a directory")), is_lasting(OSError(28, "No space left on device"))
+    (True, False)
+    """
+    return error.errno in _LASTING or any(sign in str(error).upper() for sign in _SAID_BY_OBJECT_STORES)

@@ -33,6 +33,7 @@ from flinkpy.operators.user_errors import format_error, user_frames
 from flinkpy.runtime.checkpointing.savepoint_stop import CHECKPOINT_MAIL
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, read_in_flight
 from flinkpy.runtime.checkpointing.state_io import read_states
+from flinkpy.runtime.local_folders import check_local_folders
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
 from flinkpy.runtime.runner_port import TaskReporter
@@ -106,6 +107,7 @@ class Task:
         """True when it runs. While its state is being read it is not scheduled."""
         self._began_s = self._loop.clock.monotonic()
         self._move(_S.DEPLOYING)
+        check_local_folders(self.descriptor.configuration, has_run=self.attempt_id.attempt > 0)
         config = self._config()
         self._move(_S.INITIALIZING)
         restore = self.descriptor.restore

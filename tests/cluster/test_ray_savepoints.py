@@ -58,6 +58,11 @@ def test_a_job_is_stopped_with_a_savepoint_and_goes_on_with_another_parallelism(
     eventually((tmp_path / "reached-50").exists)
     job_id = found[1]
 
+    nowhere = ray.flinkpy(*run, "-d", "-s", str(tmp_path / "nothing"), job, str(tmp_path), "50", SLOWLY)
+    assert nowhere.code == 1, nowhere  # and not 0, of a job that has failed by then
+    assert "submitted" not in nowhere.out
+    assert f"the job cannot start from {tmp_path / 'nothing'}" in nowhere.err
+
     unnamed = ray.flinkpy("savepoint", *SESSION, job_id)
     assert (unnamed.code, unnamed.err) == (1, "name the folder for the savepoint, or set execution.checkpointing.savepoint-dir\n")
     refused = ray.flinkpy("checkpoint", *SESSION, job_id[:8])

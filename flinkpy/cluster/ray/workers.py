@@ -30,6 +30,7 @@ from flinkpy.cluster.leader_finder import LeaderFinder
 from flinkpy.cluster.ray.runtime_environment import PIN_S, keep_packages, options_of, packages_of
 from flinkpy.cluster.ray.slot_limits import RayResources, actor_options, explain, max_slots, resources_of
 from flinkpy.cluster.session import SessionConfig, SessionEndpoint
+from flinkpy.cluster.session_folders import check_session_folders
 from flinkpy.common.process_logs import set_up_logs
 from flinkpy.connectors.ray.block_keeper import TAKE_BLOCK
 from flinkpy.connectors.ray.object_store import take_block
@@ -185,7 +186,10 @@ class JobManagerSetup:
     def __call__(self, service: RayRpcService) -> object:
         """Runs in the actor. The JobManager's modules are imported only here, so that every process starts fast. If the
         profile of the first slot is known, the first worker starts meanwhile."""
-        set_up_logs(SessionConfig.of(self.configuration).logs, logging.INFO)
+        config = SessionConfig.of(self.configuration)
+        set_up_logs(config.logs, logging.INFO)
+        if not ray.get_runtime_context().was_current_actor_reconstructed:
+            check_session_folders(config, self.high_availability)
         return self._begin(service) if self.high_availability is None else self._take_over(service, self.high_availability)
 
     def _begin(self, service: RayRpcService) -> JobManager:

@@ -20,7 +20,7 @@ from flinkpy.connectors.part_files.part_names import PartNames
 from flinkpy.connectors.part_files.part_storage import PartStorage, split_location, storage_of
 from flinkpy.connectors.part_files.rolling import NEVER_BEFORE_THE_END, RollingPolicy
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.file_systems import shown
+from flinkpy.core.file_systems import is_lasting, shown
 from flinkpy.core.options.checkpointing import takes_checkpoints
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
@@ -110,7 +110,13 @@ class FileSink(Sink):
         return storage_of(self._store)
 
     def _names(self, context: OperatorContext, restored: bool) -> PartNames:
-        self._storage.make_folder(self._path)
+        try:
+            self._storage.make_folder(self._path)
+        except OSError as error:
+            if is_lasting(error) and context.task.attempt_id.attempt == 0:  # else the disk may be at fault
+                reason = error.strerror or error
+                raise ProgramError(f"the file sink cannot write to {self._path}: {reason}") from error
+            raise
         return PartNames.of_task(self._path, self._prefix, self._suffix, context.task, context.operator_id, restored)
 
     def _writer_of(self, context: OperatorContext, names: PartNames, state: FileWriterState | None = None) -> FileWriter:

@@ -44,12 +44,14 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         return submission.execute(self.program, job_name)
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Submits what was defined since the last ``execute`` and returns at once.
+        """Submits what was defined since the last ``execute`` and returns when the job has
+        initialised, before its first record.
 
+        Raises JobExecutionError if it cannot, as when the savepoint that it starts from does not fit.
         At its own end the program waits for jobs that would end with it, as embedded jobs do."""
         from flinkpy.cluster.end_of_program import register_background_job
 
-        job = submission.submit(self.program, job_name)
+        job = submission.submit(self.program, job_name, waits=True)
         if read(self.program.values, options.ATTACHED):
             register_background_job(job)
         return JobClient(job)

@@ -29,8 +29,8 @@ DEFAULT_JOB_NAME = "flinkpy job"
 
 
 def execute(program: RecordedProgram, job_name: str | None) -> JobExecutionResult:
-    """Submits the program and waits for the job to end, unless the program was started detached."""
-    job = submit(program, job_name)
+    """Submits the program and waits for the job to end; if the program was started detached, until the job has initialised."""
+    job = submit(program, job_name, waits=not read(program.values, options.ATTACHED))
     try:
         result = _result(program, job)
     except BaseException as error:
@@ -50,8 +50,9 @@ def _result(program: RecordedProgram, job: Any) -> JobExecutionResult:
     return execution_result(result, job.name)
 
 
-def submit(program: RecordedProgram, job_name: str | None) -> Any:
-    """Submits what was recorded since the last submission; returns the ClusterJob."""
+def submit(program: RecordedProgram, job_name: str | None, *, waits: bool = False) -> Any:
+    """Submits what was recorded since the last submission; returns the ClusterJob. With ``waits``,
+    a job that fails before its first task is scheduled raises its JobExecutionError."""
     if job_name is not None and not isinstance(job_name, str):
         raise refuse(f"a job's name is text, this is {job_name!r:.80}")
     graph = stream_graph(program, job_name)
@@ -65,6 +66,8 @@ def submit(program: RecordedProgram, job_name: str | None) -> Any:
 
     try:
         job = submit_job(_job_graph(program, graph), program.values)
+        if waits:
+            job.wait_until_initialised()
     except BaseException as error:
         program.listeners.submitted(None, error)
         raise

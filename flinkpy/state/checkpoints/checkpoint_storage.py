@@ -42,6 +42,7 @@ from flinkpy.state.checkpoints.stored_checkpoints import (
     shared_files_of_others,
 )
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.state.checkpoints.trying_out import try_out
 
 _NO_JOB = JobId("")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -249,7 +250,9 @@ class FileCheckpointStorage(CheckpointStorage):
 
     def try_out(self) -> None:
         """What a failing store leaves of it goes with the job's other checkpoints."""
-        _try_out(self._store, checkpoint_folder(self.job_dir, 0))
+        folder = checkpoint_folder(self.job_dir, 0)
+        try_out(self._store, folder)
+        remove_if_empty(self._store, folder)
         remove_if_empty(self._store, self.job_dir)
 
     def latest(self, job_dir: str | None = None) -> CompletedCheckpoint | None:
@@ -322,7 +325,8 @@ class SavepointStorage(CheckpointStorage):
 
     def try_out(self) -> None:
         """It costs a small file, and may spare large ones."""
-        _try_out(self._store, self._folder)
+        try_out(self._store, self._folder)
+        remove_if_empty(self._store, self._folder)  # perhaps nothing follows
 
     def complete(self) -> Sequence[CompletedCheckpoint]:
         """The savepoint, if its manifest is there."""
@@ -356,13 +360,6 @@ class SavepointStorage(CheckpointStorage):
 def _delete_all(store: FileStore, folder: str, names: Iterable[str]) -> None:
     for name in sorted(names):
         store.delete(join(folder, name))
-
-
-def _try_out(store: FileStore, folder: str) -> None:
-    file = join(folder, f"_begun-{IdFactory().hex(8)}")  # there may be one whose writer has died
-    store.write_atomically(file, [b"files are about to be written here\n"])
-    store.delete(file)
-    remove_if_empty(store, folder)  # perhaps none will be
 
 
 def _was_shared_by(checkpoint_id: int, name: str) -> bool:

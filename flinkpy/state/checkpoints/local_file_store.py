@@ -75,7 +75,7 @@ class LocalFileStore(FileStore):
     def list(self, location: str) -> Sequence[str]:
         try:
             return sorted(os.listdir(local_path(location)))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def exists(self, location: str) -> bool:

@@ -34,4 +34,5 @@ def _arrow_file_store(store: str) -> FileStore:
     try:
         return ArrowFileStore(*file_system(store))
     except (ValueError, NotImplementedError) as error:  # Arrow's errors of a URL it cannot read
-        raise ConfigurationError(f"cannot keep checkpoints in {shown(store)}: {error}") from error
+        reason = str(error).replace(store, shown(store))  # Arrow shows credentials
+        raise ConfigurationError(f"cannot keep checkpoints in {shown(store)}: {reason}") from None
