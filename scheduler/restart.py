@@ -119,7 +119,7 @@ class SchedulerConfig:
         checkpoints = CheckpointSettings.of(values)
         restart = read(values, options.RESTART_STRATEGY) or ("none" if checkpoints.interval_s is None else "exponential-delay")
         config = SchedulerConfig(
-            read(values, options.SCHEDULING_STRATEGY), _canonical(restart),
+            read(values, options.SCHEDULING_STRATEGY), restart,
             read(values, options.RESTART_ATTEMPTS), seconds(options.RESTART_DELAY),
             read(values, options.RESTART_RATE_MAX), seconds(options.RESTART_RATE_INTERVAL), seconds(options.RESTART_RATE_DELAY),
             seconds(options.RESTART_EXP_INITIAL), seconds(options.RESTART_EXP_MAX), read(values, options.RESTART_EXP_FACTOR),
@@ -143,13 +143,6 @@ class SchedulerConfig:
             return ExponentialDelay(self.exp_initial_s, self.exp_max_s, self.exp_factor, self.exp_reset_s, self.exp_attempts, self.exp_lost_s)
         raise ConfigurationError(
             f"option {options.RESTART_STRATEGY.key}: {self.restart!r} is none of none, fixed-delay, failure-rate, exponential-delay")
-
-
-def _canonical(name: str) -> str:
-    """Flink's other spellings."""
-    plain = name.strip().lower()
-    return {"off": "none", "disable": "none", "fixeddelay": "fixed-delay", "failurerate": "failure-rate",
-            "exponentialdelay": "exponential-delay"}.get(plain, plain)
 
 
 def _at_least(bound: int, value: Any, key: str) -> Any:

@@ -11,7 +11,7 @@ from flinkpy.cli.tell import tell
 from flinkpy.cluster.option_sources import environment_name
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.ports import Ports
-from flinkpy.core.options.schema import SCHEMA, Option
+from flinkpy.core.options.schema import SCHEMA, Option, text_of
 
 
 def show_options(pattern: str) -> None:
@@ -38,12 +38,7 @@ def default_of(option: Option[Any]) -> str:
     value = option.default
     if value is None:
         return "none"
-    if isinstance(value, timedelta):
-        milliseconds = round(value.total_seconds() * 1000)
-        return f"{milliseconds} ms" if milliseconds % 1000 else f"{milliseconds // 1000} s"
-    if isinstance(value, Enum):
-        return str(value.value)
     if option.is_memory:
         units = (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10))
         return next((f"{value // size} {unit}" for unit, size in units if value and value % size == 0), str(value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return text_of(value)

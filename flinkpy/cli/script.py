@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,16 @@ def find_script(name: str) -> Path:
         raise ProgramError(f"there is no file {name}" + (f"; did you mean {near}?" if near else ""))
     if not os.access(path, os.R_OK):
         raise ProgramError(f"{name} cannot be read: permission denied")
+    _check_text(path)
     return path.absolute()
+
+
+def _check_text(path: Path) -> None:
+    """Raises ProgramError for what Python takes for no program: data, mostly. Compiled programs and archives are some."""
+    with open(path, "rb") as file:
+        beginning = file.read(1 << 16)
+    if b"\0" in beginning and path.suffix != ".pyc" and not zipfile.is_zipfile(path):
+        raise ProgramError(f"{path} is no Python program: it has bytes that no text has; name the Python file of the job")
 
 
 def run_script(script: Path, arguments: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from flinkpy.common.config_options import ConfigOption
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.schema import parse_bool
+from flinkpy.core.options.schema import parse_bool, text_of
 
 T = TypeVar("T")
 
@@ -144,4 +144,4 @@ class Configuration:
 
 
 def _text(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return text_of(value)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.pyflink_imports import is_installed
-from flinkpy.core.options.schema import validate
+from flinkpy.core.options.schema import SCHEMA, validate
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 _LOG = engine_logger(__name__)
@@ -24,4 +24,10 @@ def check_options(values: Mapping[str, Any], *, foreign: bool = False) -> None:
     unknown = [key for key in validate(values, keep_unknown=foreign or is_installed()) if key not in _told]
     if unknown:
         _told.update(unknown)
-        _LOG.warning("options that flinkpy does not know are kept and have no effect: %s", ", ".join(sorted(unknown)))
+        _LOG.warning("options that flinkpy does not know are kept and have no effect: %s", ", ".join(map(_with_nearest, sorted(unknown))))
+
+
+def _with_nearest(key: str) -> str:
+    """Most of these are Flink's own, so only what looks like a slip of the pen is pointed to."""
+    near = SCHEMA.nearest(key, cutoff=0.9)
+    return key if near is None else f"{key} (did you mean {near!r}?)"

@@ -190,7 +190,8 @@ def test_sessions_of_other_names_live_beside_it(ray: RayCluster) -> None:
     assert ray.flinkpy("list", "-a", *other).out.count("FINISHED") == 1
     assert ray.flinkpy("stop-cluster", *other).code == 0
     gone = ray.flinkpy("list", *other)
-    assert (gone.code, gone.err) == (1, "there is no flinkpy session 'other' on this Ray cluster, so no jobs\n")
+    assert gone.code == 1
+    assert gone.err.startswith("there is no flinkpy session 'other' on this Ray cluster")
 
 
 def test_a_dead_job_manager_is_one_clear_message_and_the_next_run_starts_anew(ray: RayCluster, tmp_path: Path) -> None:

@@ -293,9 +293,12 @@ def _session(configuration: Mapping[str, Any], start: bool, job_graph: JobGraph 
 
 
 def _no_session(key: SessionKey) -> str:
-    text = f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, so no jobs"
+    others = sorted(host.removeprefix(_PREFIX) for host in living_hosts() if host.startswith(_PREFIX))
     if not program_environment():
-        return text
+        text = f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster"
+        if not others:
+            return f"{text}, so no jobs"
+        return f"{text}; there is {', '.join(map(repr, others))}: choose with -D {CLUSTER_NAME.key}={others[0]}"
     return (f"there is no flinkpy session {key.cluster_id!r} on this Ray cluster, and a program with its own runtime environment starts none, as "
             f"others would get it too: `flinkpy session start {key.cluster_id}` first, or -t ray-application")
 

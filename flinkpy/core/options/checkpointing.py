@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
-from flinkpy.core.options.schema import option, read
+from flinkpy.core.options.schema import choices, option, read
 
 
 class CheckpointMode(Enum):
@@ -77,7 +77,7 @@ CHECKPOINT_INCREMENTAL = option(
 CHECKPOINT_STORAGE = option(
     "execution.checkpointing.storage", str, None,
     "jobmanager (in memory) or filesystem. When absent: filesystem if a folder is set, else jobmanager.",
-    aliases=("state.checkpoint-storage",))
+    aliases=("state.checkpoint-storage",), choices=choices("jobmanager", "filesystem"))
 CHECKPOINT_DIRECTORY = option(
     "execution.checkpointing.dir", str, None,
     "The folder or URL in which each job keeps its checkpoints.", aliases=("state.checkpoints.dir",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from flinkpy.core.options.schema import option
+from flinkpy.core.options.schema import choices, option
 
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
                                      "Unaligned also where records of several channels meet out of order.")
@@ -29,7 +29,8 @@ CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes t
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
                                  aliases=("state.storage.fs.write-buffer-size",))
 ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", str, "DEFAULT",
-                                    "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.")
+                                    "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.",
+                                    choices=choices("DEFAULT", "SPINNING_DISK_OPTIMIZED", "SPINNING_DISK_OPTIMIZED_HIGH_MEM", "FLASH_SSD_OPTIMIZED"))
 ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")
 ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.")
 

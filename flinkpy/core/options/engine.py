@@ -11,7 +11,7 @@ from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.ports import Ports
-from flinkpy.core.options.schema import option, read
+from flinkpy.core.options.schema import choices, option, read
 from flinkpy.core.options.state import folders
 
 
@@ -168,7 +168,9 @@ REGISTRATION_MAX = option(
 RESTART_STRATEGY = option(
     "restart-strategy.type", str, None,
     "none, fixed-delay, failure-rate or exponential-delay; when absent, exponential-delay with checkpoints, none "
-    "without.", aliases=("restart-strategy",))
+    "without.", aliases=("restart-strategy",),
+    choices=choices("none", "fixed-delay", "failure-rate", "exponential-delay", off="none", disable="none",
+                    fixeddelay="fixed-delay", failurerate="failure-rate", exponentialdelay="exponential-delay"))
 RESTART_ATTEMPTS = option("restart-strategy.fixed-delay.attempts", int, 1, "How often fixed-delay restarts.", at_least=0)
 RESTART_DELAY = option(
     "restart-strategy.fixed-delay.delay", timedelta, timedelta(seconds=1),

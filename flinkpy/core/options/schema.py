@@ -126,9 +126,9 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 
         def parse_member(text: str) -> Any:
             for member in kind:
-                if text.strip().lower().replace("_", "-") == str(member.value).lower().replace("_", "-"):
+                if _plain(text) == _plain(str(member.value)):
                     return member
-            raise ValueError(f"{text!r} is none of {', '.join(str(member.value) for member in kind)}")
+            raise ValueError(_none_of(text, [str(member.value) for member in kind]))
 
         return parse_member
     return {
@@ -144,7 +144,8 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 @dataclass(frozen=True)
 class Option(Generic[T]):
     """One option: its key, type, default and meaning. A default of ``None`` means that the value is derived, or
-    absent. ``at_least`` and ``at_most`` bound numbers and durations."""
+    absent. ``at_least`` and ``at_most`` bound numbers and durations. ``choices`` are the texts that
+    it may be, each with what it means."""
 
     key: str
     kind: type[Any]
@@ -154,6 +155,7 @@ class Option(Generic[T]):
     aliases: tuple[str, ...] = ()
     at_least: int | timedelta | None = None
     at_most: int | None = None
+    choices: Mapping[str, str] | None = None
 
     def parse(self, value: Any, key: str | None = None) -> T:
         """The value converted to the option's type. Raises ConfigurationError if that fails; it names the option by
@@ -166,7 +168,7 @@ class Option(Generic[T]):
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigurationError(f"option {key}: {error}") from None
         if self.at_least is not None and parsed < self.at_least:
-            raise ConfigurationError(f"option {key}: {_shown(value)} is too small; it must be at least {_shown(self.at_least)}")
+            raise ConfigurationError(f"option {key}: {text_of(value)} is too small; it must be at least {text_of(self.at_least)}")
         if self.at_most is not None and parsed > self.at_most:
             raise ConfigurationError(f"option {key}: {value} is too large; it must be at most {self.at_most}")
         return parsed  # type: ignore[no-any-return]
@@ -175,12 +177,52 @@ class Option(Generic[T]):
         if self.is_memory:
             return parse_memory(str(value))
         if isinstance(value, self.kind) and not (self.kind is int and isinstance(value, bool)):
-            return value
-        return _parser_of(self.kind)(str(value))
+            parsed = value
+        else:
+            parsed = _parser_of(self.kind)(str(value))
+        return parsed if self.choices is None else _chosen(self.choices, parsed)
 
 
-def _shown(value: Any) -> str:
-    return f"{value / timedelta(milliseconds=1):g} ms" if isinstance(value, timedelta) else str(value)
+def choices(*names: str, **others: str) -> Mapping[str, str]:
+    """These texts, and ``others`` that mean one of them (Flink's other spellings).
+
+    >>> choices("none", "fixed-delay", off="none")
+    {'none': 'none', 'fixed-delay': 'fixed-delay', 'off': 'none'}
+    """
+    return {**{name: name for name in names}, **others}
+
+
+def _chosen(known: Mapping[str, str], text: str) -> str:
+    plain = _plain(text)
+    for name, meaning in known.items():
+        if _plain(name) == plain:
+            return meaning
+    raise ValueError(_none_of(text, list(dict.fromkeys(known.values()))))
+
+
+def _plain(text: str) -> str:
+    return text.strip().lower().replace("_", "-")
+
+
+def _none_of(text: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(_plain(text), [_plain(name) for name in names], n=1, cutoff=0.5)
+    meant = next((name for name in names if near and _plain(name) == near[0]), None)
+    return f"{text!r} is none of {', '.join(names)}" + (f"; did you mean {meant}?" if meant else "")
+
+
+def text_of(value: Any) -> str:
+    """A value as it may be written in a file or after ``-D``.
+
+    >>> text_of(timedelta(seconds=3)), text_of(timedelta(milliseconds=1500)), text_of(True)
+    ('3 s', '1500 ms', 'true')
+    """
+    if isinstance(value, timedelta):
+        if value % timedelta(seconds=1):
+            return f"{value / timedelta(milliseconds=1):.12g} ms"
+        return f"{value // timedelta(seconds=1)} s"
+    if isinstance(value, Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Schema:
@@ -206,11 +248,15 @@ class Schema:
         """The option with that key. Raises ConfigurationError for an unknown key, and names the nearest known one."""
         found = self._options.get(key) or self._member(key)
         if found is None:
-            near = difflib.get_close_matches(key, self._options, n=1, cutoff=0.5)
+            near = self.nearest(key)
             raise ConfigurationError(
-                f"unknown option {key!r}" + (f"; did you mean {near[0]!r}?" if near else "; `flinkpy options` lists all of them")
+                f"unknown option {key!r}" + (f"; did you mean {near!r}?" if near else "; `flinkpy options` lists all of them")
             )
         return found
+
+    def nearest(self, key: str, cutoff: float = 0.5) -> str | None:
+        """The known key that is most like this one, if one is as like as ``cutoff`` (1.0: equal)."""
+        return next(iter(difflib.get_close_matches(key, self._options, n=1, cutoff=cutoff)), None)
 
     def __contains__(self, key: str) -> bool:
         return key in self._options or self._member(key) is not None
@@ -227,9 +273,10 @@ SCHEMA = Schema()
 
 
 def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
-           at_least: int | timedelta | None = None, at_most: int | None = None) -> Option[Any]:
+           at_least: int | timedelta | None = None, at_most: int | None = None,
+           choices: Mapping[str, str] | None = None) -> Option[Any]:
     """Declares an option in ``SCHEMA`` and returns it."""
-    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most))
+    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most, choices))
 
 
 def read(values: Mapping[str, Any], wanted: Option[T]) -> T:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any
+
+from flinkpy.core.options.schema import text_of
 
 HIDDEN = "******"
 # As Flink's: the value of a key with one of these in it is not shown
@@ -81,7 +82,7 @@ def is_sensitive(key: str) -> bool:
 
 def shown_value(key: str, value: Any) -> str:
     """The value of an option as text; of a secret one ``******``."""
-    return HIDDEN if is_sensitive(key) else without_secrets(str(value.value if isinstance(value, Enum) else value))
+    return HIDDEN if is_sensitive(key) else without_secrets(text_of(value))
 
 
 def shown_options(configuration: Mapping[str, Any]) -> dict[str, str]:

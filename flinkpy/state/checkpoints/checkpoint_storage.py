@@ -66,10 +66,7 @@ class CheckpointStorage(ABC):
         memory. What is written to files of checkpoints is kept in ``backup``, too."""
         kind = read(configuration, options.CHECKPOINT_STORAGE)
         directory = read(configuration, options.CHECKPOINT_DIRECTORY)
-        name = str(kind or ("jobmanager" if directory is None else "filesystem")).lower()
-        if name not in ("jobmanager", "filesystem"):
-            key = options.CHECKPOINT_STORAGE.key
-            raise ConfigurationError(f"option {key}: {kind!r} is neither jobmanager nor filesystem")
+        name = kind or ("jobmanager" if directory is None else "filesystem")
         limit = read(configuration, options.CHECKPOINT_MAX_STATE) if name == "jobmanager" else None
         if directory is not None:
             threshold = read(configuration, options.CHECKPOINT_FILE_THRESHOLD)
