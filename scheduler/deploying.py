@@ -40,7 +40,9 @@ def _partitions(execution: Execution) -> tuple[ResultPartitionDescriptor, ...]:
     for group in execution.vertex.output_groups:
         data_set = group.result.edge.data_set
         partition_id = ResultPartitionId(data_set.id, execution.attempt_id)
-        found.append(ResultPartitionDescriptor(partition_id, data_set.output_index, len(group.consumers), data_set.partition_type))
+        found.append(ResultPartitionDescriptor(
+            partition_id, data_set.output_index, len(group.consumers), data_set.partition_type,
+            group.result.consumer.vertex.max_parallelism))
     return tuple(found)
 
 

@@ -57,6 +57,7 @@ class ResultPartitionDescriptor:
     output_index: int
     subpartitions: int
     partition_type: ResultPartitionType = ResultPartitionType.PIPELINED
+    key_groups: int | None = None  # of the consumer: its max parallelism
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ class JobVertex:
     # Operator -> pickled Source, whose enumerator runs in the JobMaster
     sources: tuple[tuple[OperatorId, bytes], ...] = ()
     out_of_band: tuple[OutOfBand, ...] = ()  # the program's data that the chain and sources refer to but do not contain
+    max_parallelism_is_set: bool = True  # by the program; if not, that of a checkpoint takes its place
 
     @property
     def is_source(self) -> bool:

@@ -133,7 +133,7 @@ def _vertex(graph: StreamGraph, chains: Chains, head: int, ids: Mapping[int, Ope
         resources=graph.resources.get(first.slot_sharing_group, ANY),
         sources=tuple((ids[node.id], code.dumps(node.source, f"the source {node.label}", out_of_band))
                       for node in members if node.source is not None),
-        out_of_band=tuple(out_of_band),
+        out_of_band=tuple(out_of_band), max_parallelism_is_set=any(node.max_parallelism_is_set for node in members),
     )
 
 

@@ -76,6 +76,7 @@ class StreamNode:
     key_kind: str | None = None  # which keys its state is of, if their types were declared
     # Of the operator it feeds, which has the id and settings from the program (``flinkpy.graph.two_phases``)
     is_local_phase: bool = False
+    max_parallelism_is_set: bool = False  # by the program, and not derived from the parallelism
     in_edges: list[StreamEdge] = field(default_factory=list)
     out_edges: list[StreamEdge] = field(default_factory=list)
 
@@ -257,6 +258,7 @@ class _Builder:
             _slot_sharing_group(transformation, upstream), transformation.co_location_group,
             transformation.chaining or declared, transformation.uid, transformation.uid_hash, transformation.description, transformation.where,
         )
+        node.max_parallelism_is_set = self._asked_max_parallelism(transformation) is not None
         if isinstance(transformation, SourceTransformation):
             node.source, node.is_bounded = transformation.source, transformation.is_bounded
         node.key_kind = next((key.kind for key in transformation.keys if key is not None and key.kind is not None), None)
@@ -266,8 +268,11 @@ class _Builder:
         self._types[node.id] = transformation.output_type
         return node
 
+    def _asked_max_parallelism(self, transformation: Transformation) -> int | None:
+        return transformation.max_parallelism or self._max_parallelism or None
+
     def _max_parallelism_of(self, transformation: Transformation, parallelism: int) -> int:
-        chosen = transformation.max_parallelism or self._max_parallelism or default_max_parallelism(parallelism)
+        chosen = self._asked_max_parallelism(transformation) or default_max_parallelism(parallelism)
         if parallelism < 1:
             raise ProgramError(f"{transformation.label} has parallelism {parallelism}; it must be at least 1")
         if not 1 <= chosen <= MAX_PARALLELISM_LIMIT:

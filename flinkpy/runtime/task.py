@@ -23,7 +23,8 @@ from flinkpy.core.program.code import loads
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.chain_config import ChainConfig, NetworkEdge
 from flinkpy.graph.checkpoints import TaskRestore
-from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.graph.deployment import ResultPartitionDescriptor, TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
+from flinkpy.graph.partitioning import Partitioning, PartitioningKind
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
@@ -188,9 +189,9 @@ class Task:
         if not partitions:
             return []
         chosen = [edges[partition.output_index] for partition in partitions]
-        return self._shuffle.create_writers(
-            self.attempt_id, partitions, [edge.partitioning for edge in chosen], [edge.buffer_timeout_ms for edge in chosen], self._fail_soon,
-        )
+        partitionings = [_partitioning(*each) for each in zip(chosen, partitions)]
+        timeouts = [edge.buffer_timeout_ms for edge in chosen]
+        return self._shuffle.create_writers(self.attempt_id, partitions, partitionings, timeouts, self._fail_soon)
 
     def _create_gates(self) -> list[InputGate]:
         return self._shuffle.create_gates(self.attempt_id, self.descriptor.gates, self._fail_soon) if self.descriptor.gates else []
@@ -278,6 +279,13 @@ class Task:
 
     def __repr__(self) -> str:
         return f"<Task {self.descriptor.subtask_name}: {self.state.name}>"
+
+
+def _partitioning(edge: NetworkEdge, partition: ResultPartitionDescriptor) -> Partitioning:
+    """As the program has it, over the key groups that the consumer has now: those of the checkpoint that it started from."""
+    if edge.partitioning.kind is not PartitioningKind.HASH or partition.key_groups is None:
+        return edge.partitioning
+    return replace(edge.partitioning, max_parallelism=partition.key_groups)
 
 
 def _as_sent(error: BaseException) -> BaseException:

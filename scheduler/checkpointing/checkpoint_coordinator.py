@@ -32,7 +32,7 @@ from flinkpy.scheduler.checkpointing.checkpoint_stats_tracker import CheckpointS
 from flinkpy.scheduler.checkpointing.completed_checkpoint_store import CompletedCheckpointStore
 from flinkpy.scheduler.checkpointing.pending_checkpoint import PendingCheckpoint
 from flinkpy.scheduler.checkpointing.requested_snapshots import RequestedSnapshots
-from flinkpy.scheduler.checkpointing.state_assignment import check_restorable, has_rescaled_in_flight
+from flinkpy.scheduler.checkpointing.state_assignment import check_restorable, has_rescaled_in_flight, take_over_max_parallelism
 from flinkpy.scheduler.details import CheckpointSummary
 from flinkpy.scheduler.execution_graph import ExecutionGraph
 from flinkpy.scheduler.job_lifecycle import JobLifecycle
@@ -304,6 +304,7 @@ class CheckpointCoordinator:
         except SavepointRestoreError as error:
             self._fail_job(error)
             return
+        take_over_max_parallelism(event.checkpoint, self._graph.job_graph)
         self.completed.restore(event)
         if event.stops is not None:
             self.completed.add_savepoint(event.checkpoint)

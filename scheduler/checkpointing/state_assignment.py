@@ -140,13 +140,21 @@ def check_restorable(checkpoint: CompletedCheckpoint, job_graph: JobGraph, allow
             f"checkpoint {checkpoint.checkpoint_id} has state of operators that the job does not have: {', '.join(homeless)}; give "
             "operators the uids that they had, so that they are found again when the program changes, or allow that this state is left behind "
             f"(--allow-non-restored-state, option {RECOVERY_IGNORE_UNCLAIMED.key})")
-    changed = [f"{operator.name!r} (from {operator.max_parallelism} to {vertices[operator_id].max_parallelism})"
-               for operator_id, operator in with_state.items()
-               if operator_id in vertices and _has_keys(operator) and operator.max_parallelism != vertices[operator_id].max_parallelism]
+    regrouped = [(operator, vertices[operator_id]) for operator_id, operator in with_state.items()
+                 if operator_id in vertices and _has_keys(operator)
+                 and operator.max_parallelism != vertices[operator_id].max_parallelism]
+    changed = [f"{operator.name!r} (from {operator.max_parallelism} to {vertex.max_parallelism})"
+               for operator, vertex in regrouped if vertex.max_parallelism_is_set]
     if changed:
         raise SavepointRestoreError(
             f"the max parallelism of operators with keyed state has changed since checkpoint {checkpoint.checkpoint_id}: {', '.join(changed)}; "
             "set it to what it was (set_max_parallelism, or option pipeline.max-parallelism)")
+    too_wide = [f"{operator.name!r} ({vertex.parallelism} subtasks, max parallelism {operator.max_parallelism})"
+                for operator, vertex in regrouped if operator.max_parallelism < vertex.parallelism]
+    if too_wide:
+        raise SavepointRestoreError(
+            f"more subtasks than the max parallelism that operators with keyed state had in checkpoint "
+            f"{checkpoint.checkpoint_id}, which cannot be changed: {', '.join(too_wide)}; lower their parallelism")
     other_keys = [f"{operator.label} (from {operator.key_kind} to {infos[operator_id].key_kind})"
                   for operator_id, operator in with_state.items()
                   if operator_id in infos and _has_keys(operator) and _differ(operator.key_kind, infos[operator_id].key_kind)]
@@ -155,6 +163,16 @@ def check_restorable(checkpoint: CompletedCheckpoint, job_graph: JobGraph, allow
             f"the type of keys has changed since checkpoint {checkpoint.checkpoint_id}: {', '.join(other_keys)}; no key would find its state: key by "
             "what it was, or give the operator another uid, and it begins without state")
     _check_in_flight(checkpoint, job_graph, allow_non_restored)
+
+
+def take_over_max_parallelism(checkpoint: CompletedCheckpoint, job_graph: JobGraph) -> None:
+    """A vertex with keyed state has the max parallelism of the checkpoint, unless the program sets
+    one: it says which keys belong together. The checkpoint was found to be restorable."""
+    for vertex in job_graph.vertices:
+        for each in vertex.operators:
+            saved = checkpoint.operators.get(each.operator_id)
+            if saved is not None and _has_keys(saved) and not vertex.max_parallelism_is_set:
+                vertex.max_parallelism = saved.max_parallelism
 
 
 BOUND_TO_SUBTASKS = frozenset({"FORWARD", "BROADCAST"})

@@ -554,6 +554,31 @@ def test_state_by_key_is_refused_where_the_max_parallelism_has_changed() -> None
     assert "'B' (from 64 to 128)" in str(world.error)
 
 
+@pytest.mark.finding("gaps G7")
+@pytest.mark.parametrize(("saved", "parallelism", "state"), [(64, 2, J.RUNNING), (512, 2, J.RUNNING), (2, 2, J.RUNNING), (1, 2, J.FAILED)])
+def test_a_max_parallelism_that_the_program_leaves_open_is_that_of_the_checkpoint(saved: int, parallelism: int, state: JobState) -> None:
+    checkpoint = earlier_checkpoint(pipeline(parallelism))
+    operators = {**checkpoint.operators, OperatorId("b"): replace(checkpoint.operators[OperatorId("b")], max_parallelism=saved)}
+    graph = pipeline(parallelism)
+    for vertex in graph.vertices:
+        vertex.max_parallelism_is_set = False
+    world = World.of(graph, settings())
+    checkpoint = replace(checkpoint, operators=operators)
+    world.checkpoints = CheckpointLedger(world.checkpoints.settings, checkpoint)
+    world.send(RestoreFrom(checkpoint))
+    world.send(StartScheduling())
+    assert world.scheduler.state is state
+    if state is J.FAILED:
+        assert "more subtasks than the max parallelism" in str(world.error)
+        assert "'B' (2 subtasks, max parallelism 1)" in str(world.error)
+        return
+    world.grant_all()
+    world.run_to(S.RUNNING)
+    (sender, *_), (receiver, *_) = (
+        [task.descriptor for task in world.tasks.values() if task.descriptor.task_name == name] for name in ("A", "B"))
+    assert (receiver.max_parallelism, sender.partitions[0].key_groups) == (saved, saved)  # both must know where a key is
+
+
 def test_state_that_has_no_keys_does_not_depend_on_the_max_parallelism() -> None:
     state = {0: OperatorSubtaskState(operator=handle("list"))}
     checkpoint = CompletedCheckpoint(3, 0, {OperatorId("b"): OperatorCheckpoint("B", 1, 64, state)})
