@@ -11,7 +11,8 @@ from flinkpy.cli.tell import tell
 from flinkpy.cluster.option_sources import environment_name
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.ports import Ports
-from flinkpy.core.options.schema import SCHEMA, Option, text_of
+from flinkpy.core.options.schema import SCHEMA, Option
+from flinkpy.core.secrets.option_text import text_of
 
 
 def show_options(pattern: str) -> None:

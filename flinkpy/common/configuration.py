@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from flinkpy.common.config_options import ConfigOption
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.schema import parse_bool, text_of
+from flinkpy.core.options.schema import parse_bool
+from flinkpy.core.secrets.option_text import text_of
 
 T = TypeVar("T")
 

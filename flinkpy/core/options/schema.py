@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from flinkpy.core.errors import ConfigurationError, EngineError
 from flinkpy.core.options.ports import Ports
+from flinkpy.core.secrets.option_text import text_of
 
 T = TypeVar("T")
 
@@ -208,21 +209,6 @@ def _none_of(text: str, names: list[str]) -> str:
     near = difflib.get_close_matches(_plain(text), [_plain(name) for name in names], n=1, cutoff=0.5)
     meant = next((name for name in names if near and _plain(name) == near[0]), None)
     return f"{text!r} is none of {', '.join(names)}" + (f"; did you mean {meant}?" if meant else "")
-
-
-def text_of(value: Any) -> str:
-    """A value as it may be written in a file or after ``-D``.
-
-    >>> text_of(timedelta(seconds=3)), text_of(timedelta(milliseconds=1500)), text_of(True)
-    ('3 s', '1500 ms', 'true')
-    """
-    if isinstance(value, timedelta):
-        if value % timedelta(seconds=1):
-            return f"{value / timedelta(milliseconds=1):.12g} ms"
-        return f"{value // timedelta(seconds=1)} s"
-    if isinstance(value, Enum):
-        return str(value.value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Schema:

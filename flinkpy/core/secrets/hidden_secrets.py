@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from flinkpy.core.options.schema import text_of
+from flinkpy.core.secrets.option_text import text_of
 
 HIDDEN = "******"
 # As Flink's: the value of a key with one of these in it is not shown

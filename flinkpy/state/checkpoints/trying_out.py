@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
-from flinkpy.core.file_systems import shown
 from flinkpy.core.ids import IdFactory
+from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.locations import absolute, join, scheme_of
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
+from flinkpy.state.checkpoints.locations import absolute, join
+from flinkpy.state.checkpoints.stores_of_locations import private_file_store_of
 
 
 def try_out(store: FileStore, folder: str) -> None:
@@ -21,18 +21,6 @@ def check_writable(key: str, location: str) -> None:
     """Raises ConfigurationError, which names the option of this key, if nothing can be written in the folder that it names."""
     folder = absolute(location)
     try:
-        try_out(file_store_of(folder), folder)
+        try_out(private_file_store_of(folder), folder)
     except (FlinkpyError, OSError) as error:
-        raise ConfigurationError(f"option {key}: nothing can be written to {place(folder)}: {error}") from None
-
-
-def place(location: str) -> str:
-    """The location without credentials, as messages show it.
-
-    >>> place("s3://key:secret@lake/checkpoints"), place("/tmp/checkpoints")
-    ('s3://lake/checkpoints', '/tmp/checkpoints')
-    """
-    if scheme_of(location) is None:
-        return location
-    path = location.partition("?")[0].partition("://")[2]
-    return f"{shown(location)}/{path.partition('/')[2]}".rstrip("/")
+        raise ConfigurationError(f"option {key}: nothing can be written to {without_secrets(folder)}: {error}") from None
