@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from flinkpy.common.time import Time
 from flinkpy.common.typeinfo import TypeInformation
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.datastream.checks import check_arity, check_type, located, refuse
 from flinkpy.datastream.data_stream import DataStream
 from flinkpy.datastream.verbs.typed_functions import declared
@@ -81,6 +82,9 @@ def _async_wait(call: str, stream: DataStream, function: AsyncFunctionLike, time
     with located():
         descriptor = AsyncFunctionDescriptor(function, timeout, capacity, strategy, mode)
     check_arity(descriptor.invoke, 1, call)
+    if isinstance(function, AsyncFunction):
+        refuse_coroutines(function, call)  # its other methods
+    refuse_coroutines(strategy, call)
     output_type = check_type(output_type, call)
     rows = stream.recorded.as_rows()
     made = rows.apply("async wait operator", declared(AsyncWaitOperator(descriptor), output_type), output_type)

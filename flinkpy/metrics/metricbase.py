@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.coroutines import refuse_coroutines
 
 M = TypeVar("M", bound="Metric")
 
@@ -200,6 +201,7 @@ class MetricGroup:
         called."""
         if not callable(obj):
             raise ProgramError(f"gauge {name!r} takes a function without arguments, this is {obj!r:.80}")
+        refuse_coroutines(obj, f"gauge {name!r}")
         self._register(name, Gauge, lambda: Gauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:

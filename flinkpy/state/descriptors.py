@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
 from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.core.program.program_line import refuse
 from flinkpy.state.ttl.config import StateTtlConfig
 
@@ -120,6 +121,7 @@ class ReducingStateDescriptor(StateDescriptor):
         self.reduce: Callable[[Any, Any], Any] = getattr(reduce_function, "reduce", reduce_function)
         if not callable(self.reduce) or isinstance(reduce_function, type):
             raise refuse(f"state {name!r}: a ReduceFunction or a function of two values is needed, this is {reduce_function!r:.80}")
+        refuse_coroutines(reduce_function, f"state {name!r}")
         self._reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:
@@ -148,6 +150,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         super().__init__(name, _checked(name, state_type_info))
         if isinstance(agg_function, type) or not isinstance(agg_function, Aggregate):
             raise refuse(f"state {name!r}: an AggregateFunction object is needed, this is {agg_function!r:.80}")
+        refuse_coroutines(agg_function, f"state {name!r}")
         self._agg_function = agg_function
 
     def get_agg_function(self) -> Aggregate:

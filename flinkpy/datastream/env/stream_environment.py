@@ -15,6 +15,7 @@ from flinkpy.common.job_listener import JobListener
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.core.program.prompts import shorten_errors
 from flinkpy.datastream.env import submission
 from flinkpy.datastream.env.checkpoint_settings import CheckpointSettings
@@ -63,6 +64,7 @@ class Environment(ProgramSettings, CheckpointSettings, ProgramFiles, RaySources[
         """
         if not isinstance(job_listener, JobListener):
             raise ProgramError(f"register_job_listener() takes an object of a class derived from JobListener, this is {job_listener!r:.80}")
+        refuse_coroutines(job_listener, "register_job_listener()")
         self.program.listeners.registered.append(job_listener)
 
     def get_job_listeners(self) -> list[JobListener]:

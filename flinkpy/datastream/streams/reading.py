@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import TypeInformation
 from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.datastream.checks import caller, located
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream, RowStream
 from flinkpy.datastream.streams.recorded_program import RecordedProgram
@@ -33,6 +34,7 @@ def read_function(program: RecordedProgram, operator: Any, name: str, type_info:
 
 def _transformation(program: RecordedProgram, operator: Any, source: Any, name: str, type_info: TypeInformation | None,
                     is_bounded: bool) -> SourceTransformation:
+    refuse_coroutines(operator, repr(name))
     return SourceTransformation(
         id=program.next_id(), name=name if name.startswith("Source: ") else f"Source: {name}", operator=operator, source=source,
         is_bounded=is_bounded, output_type=type_info, where=caller())

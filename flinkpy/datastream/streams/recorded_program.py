@@ -9,11 +9,17 @@ from typing import Any
 from flinkpy.common.job_listener import JobListeners
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.core.program.launch_context import note_defined
 from flinkpy.core.program.program_line import located
 from flinkpy.datastream.slot_sharing_group import SlotSharingGroup
 from flinkpy.graph.changes import refuse_added_updates
-from flinkpy.graph.transformations import IterationHeadTransformation, SourceTransformation, Transformation
+from flinkpy.graph.transformations import (
+    IterationHeadTransformation,
+    PartitionTransformation,
+    SourceTransformation,
+    Transformation,
+)
 
 
 class RecordedProgram:
@@ -33,7 +39,9 @@ class RecordedProgram:
         return self._last_id
 
     def add(self, transformation: Transformation) -> None:
-        """Adds an operator. Refuses one that would aggregate updates, if that is certain already."""
+        """Adds an operator. Refuses one that would aggregate updates, if that is certain already, and one with a
+        function that nobody would await."""
+        refuse_coroutines(functions_of(transformation), repr(transformation.name))
         # AUTOMATIC is resolved when all sources are known
         if read(self.values, options.RUNTIME_MODE) is options.RuntimeMode.STREAMING:
             with located():
@@ -63,6 +71,12 @@ class RecordedProgram:
             yield
         finally:
             self.transformations = before if submitted else [each for each in before if each not in needed]
+
+
+def functions_of(transformation: Transformation) -> list[Any]:
+    """What holds functions of the user's: its operator, its keys, and the partitioners in front of it."""
+    partitioners = [each.partitioning for each in transformation.inputs if isinstance(each, PartitionTransformation)]
+    return [getattr(transformation, "operator", None), *transformation.keys, *partitioners]
 
 
 def leading_to(ends: Iterable[Transformation]) -> set[Transformation]:

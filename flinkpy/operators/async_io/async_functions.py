@@ -46,6 +46,8 @@ class AsyncFunctionDescriptor:
     ``capacity`` is how many records may be under way, including those whose results wait for earlier ones.
     """
 
+    awaits_functions = True  # what it holds is not searched for functions that nobody awaits
+
     class OutputMode(Enum):
         """Whether results keep the order of their records (ORDERED), or only stay between the same watermarks
         (UNORDERED)."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.coroutines import refuse_coroutines
 from flinkpy.operators.functions import Function, TimeDomain, TimerService
 from flinkpy.state.api import BroadcastState, ReadOnlyBroadcastState
 from flinkpy.state.backend import CurrentKey
@@ -74,6 +75,7 @@ class KeyedBroadcastContext(BroadcastContext):
 
         >>> ctx.apply_to_keyed_state(waiting, lambda key, state: found.extend(state.get()))  # doctest: +SKIP
         """
+        refuse_coroutines(function, "apply_to_keyed_state()")
         self._apply(state_descriptor, function)
 
 

@@ -1,0 +1,117 @@
+"""Finds functions declared with ``async def`` where nobody would await them.
+
+Called like any function, such a function does nothing: it returns a coroutine, which a filter takes for true, a map
+for its result, and ``open`` or ``close`` drops. So operators are searched while the program is built. Whatever they
+hold is looked at: functions, and methods that stand for one of flinkpy's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.program_line import refuse
+
+ADVICE = ("is declared with 'async def', and nothing here would await it: declare it with 'def', or have it called by "
+          "AsyncDataStream.unordered_wait(...)")
+# Of objects that derive from no class of flinkpy
+_WITHOUT_BASE = ("__call__", "write", "flush", "run", "add", "merge", "get_result", "open", "close")
+_MANY = 100  # a collection with more is data
+
+
+def refuse_coroutines(holder: Any, call: str) -> None:
+    """Raises ProgramError, with the user's line, if a function that ``holder`` is or holds is a coroutine function.
+    ``call`` says in the error what was given it."""
+    found = coroutine_in(holder)
+    if found is not None:
+        raise refused(found, call)
+
+
+def refused(name: str, call: str) -> ProgramError:
+    """The error for that function."""
+    return refuse(f"{call}: {name} {ADVICE}")
+
+
+def coroutine_in(holder: Any) -> str | None:
+    """The name of a coroutine function that ``holder`` is, or holds; None if there is none.
+
+    >>> async def look_up(key):
+    ...     return key
+    >>> coroutine_in(functools.partial(look_up, 1)), coroutine_in(len)
+    ('look_up', None)
+    """
+    seen: set[int] = set()
+    waiting = [holder]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type):
+            continue
+        seen.add(id(each))
+        if is_coroutine_function(each):
+            return str(getattr(each, "__qualname__", each)).rpartition("<locals>.")[2]
+        method = _unawaited_method(each)
+        if method is not None:
+            return f"{type(each).__name__}.{method}"
+        waiting.extend(_held_by(each))
+    return None
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Whether calling it gives something to be awaited, or to be iterated over with ``async for``."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _unawaited_method(value: Any) -> str | None:
+    """A method that is a coroutine function, and stands for one of flinkpy's that is none."""
+    bases = type(value).__mro__
+    ours = [base for base in bases if _is_ours(base)]
+    if isinstance(value, FunctionType) or (ours and ours[0] is bases[0]):
+        return None
+    names = dict.fromkeys(name for base in bases if not _is_ours(base) for name in vars(base)) if ours else _WITHOUT_BASE
+    for name in names:
+        if is_coroutine_function(_defined(bases, name)):
+            expected = _defined(ours, name)
+            if not ours or (expected is not None and not is_coroutine_function(expected)):
+                return name
+    return None
+
+
+def _defined(bases: Any, name: str) -> Any:
+    found = next((vars(base)[name] for base in bases if name in vars(base)), None)
+    return getattr(found, "__func__", found)  # of a static method
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("flinkpy.")
+
+
+def _held_by(value: Any) -> Iterator[Any]:
+    """What flinkpy's own objects and functions hold, and collections; nothing of other objects."""
+    if isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, FunctionType):
+        if str(value.__module__).startswith("flinkpy."):
+            for cell in value.__closure__ or ():
+                with contextlib.suppress(ValueError):  # a variable that is not assigned yet
+                    yield cell.cell_contents
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        if len(value) <= _MANY:
+            yield from value
+    elif isinstance(value, dict):
+        if len(value) <= _MANY:
+            yield from value.values()
+    elif _is_ours(type(value)) and not getattr(value, "awaits_functions", False):
+        yield from getattr(value, "__dict__", {}).values()
+        yield from (getattr(value, name, None) for base in type(value).__mro__ for name in _slots(base))
+
+
+def _slots(base: type) -> tuple[str, ...]:
+    slots = vars(base).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
