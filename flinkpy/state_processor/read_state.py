@@ -42,8 +42,10 @@ class ReadState(Generic[T]):
         return pa.table({name: self._column(name, list(values)) for name, values in zip(self._types, columns)})
 
     def to_pandas(self) -> pd.DataFrame:
-        """The same as a DataFrame."""
-        return self.to_arrow().to_pandas()
+        """The same as a DataFrame. Raises ProgramError if pandas is not installed."""
+        from flinkpy.columns.values.pandas_frames import pandas_frame
+
+        return pandas_frame(self.to_arrow(), "to_pandas()")
 
     def _column(self, name: str, values: list[Any]) -> Any:
         from flinkpy.columns.values.exact_arrays import array_of

@@ -122,13 +122,15 @@ class StreamResults(WriteVerbs):
 
     def to_pandas(self, job_name: str | None = None) -> pd.DataFrame:
         """All records as a pandas frame, in this process's memory; runs a job as ``to_arrow`` does. Of running results it
-        has the last row of each key.
+        has the last row of each key. Whole numbers with nulls have pandas' type ``Int64`` or its like, which rounds
+        nothing. Raises ProgramError if pandas is not installed.
 
         >>> env.from_pandas(sales).key_by("shop").aggregate(col("amount").sum.alias("sold")).to_pandas()  # doctest: +SKIP
         """
-        from flinkpy.datastream.results.whole_results import arrow_table
 
-        return arrow_table(self.recorded, job_name, "to_pandas()").to_pandas()
+        from flinkpy.datastream.results.whole_results import frame_of_pandas
+
+        return frame_of_pandas(self.recorded, job_name)
 
     def to_polars(self, job_name: str | None = None) -> pl.DataFrame:
         """All records as a Polars frame, in this process's memory; runs a job as ``to_arrow`` does. Of running results
@@ -136,13 +138,9 @@ class StreamResults(WriteVerbs):
 
         >>> env.from_polars(frame).filter(col("delay") > 60).to_polars()  # doctest: +SKIP
         """
-        try:
-            import polars as pl
+        from flinkpy.datastream.results.whole_results import frame_of_polars
 
-            from flinkpy.datastream.results.whole_results import arrow_table
-        except ImportError:
-            raise refuse("to_polars() needs Polars: pip install polars") from None
-        return pl.DataFrame(arrow_table(self.recorded, job_name, "to_polars()"))
+        return frame_of_polars(self.recorded, job_name)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All records as a stream of Arrow's C interface, for libraries that read tables so: ``pyarrow.table(stream)``.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.extras import imported
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.env.ray_sources import require_spark
 from flinkpy.datastream.env.submission import execute
@@ -19,6 +20,8 @@ from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 from flinkpy.datastream.streams.recorded_program import endless_source
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,6 +39,23 @@ def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_ar
     if batches:
         return _one_table(batches)
     return columns.schema.empty_table() if columns.schema is not None else pa.table({})
+
+
+def frame_of_pandas(stream: RecordedStream, job_name: str | None) -> pd.DataFrame:
+    """Implements ``to_pandas``."""
+    from flinkpy.columns.values.pandas_frames import pandas_frame
+
+    with located():
+        imported("pandas", "pandas", "to_pandas()")
+        return pandas_frame(arrow_table(stream, job_name, "to_pandas()"), "to_pandas()")
+
+
+def frame_of_polars(stream: RecordedStream, job_name: str | None) -> pl.DataFrame:
+    """Implements ``to_polars``."""
+    with located():
+        polars = imported("polars", "polars", "to_polars()")
+    frame: pl.DataFrame = polars.DataFrame(arrow_table(stream, job_name, "to_polars()"))
+    return frame
 
 
 def ray_dataset(stream: RecordedStream, job_name: str | None) -> Any:

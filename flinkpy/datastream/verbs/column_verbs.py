@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.core.extras import imported
 from flinkpy.datastream.checks import check_arity, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 
@@ -54,13 +55,16 @@ def filter_columns(stream: RecordedStream, expression: Expression) -> ColumnStre
 
 def map_batches(stream: RecordedStream, function: Any, batch_format: str, output: str, schema: Any) -> RecordedStream:
     """Implements ``map_batches``."""
-    from flinkpy.operators.columnar.column_operators import MapBatchesOperator
+    from flinkpy.operators.columnar.column_operators import IN_PANDAS, MapBatchesOperator
 
     if not callable(function) or isinstance(function, type):
         raise refuse(f"map_batches() takes a function of a batch, this is {function!r:.80}")
     check_arity(function, 1, "map_batches()")
     if batch_format not in ("arrow", "pandas") or output not in ("columns", "rows"):
         raise refuse(f'map_batches(): batch_format is "arrow" or "pandas", output "columns" or "rows"; these are {batch_format!r} and {output!r}')
+    if batch_format == "pandas":
+        with located():
+            imported("pandas", "pandas", IN_PANDAS)
     if schema is not None and (output == "rows" or not hasattr(schema, "names")):
         raise refuse(f'map_batches(): schema is a pyarrow.Schema, and goes with output="columns"; this is {schema!r:.80}')
     operator = MapBatchesOperator(function, batch_format, output, schema)

@@ -49,7 +49,7 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
     def map_batches(self, function: Callable[[Any], Any], batch_format: str = "arrow", *, output: str = "columns",
                     schema: pa.Schema | None = None) -> S:
         """Calls the function with each whole batch, as ``pyarrow.RecordBatch`` (``batch_format="arrow"``) or
-        ``pandas.DataFrame`` (``"pandas"``).
+        ``pandas.DataFrame`` (``"pandas"``, with the types that ``to_pandas`` gives).
 
         The function returns a batch of either kind, a ``pyarrow.Table``, or a dict of columns; with ``output="rows"``
         any iterable of records. ``schema`` declares the resulting columns, so that they are known while the program

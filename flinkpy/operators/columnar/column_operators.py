@@ -19,6 +19,7 @@ from flinkpy.columns.expression import Expression
 from flinkpy.columns.kernels.operand_types import BeyondSigned, large_columns
 from flinkpy.columns.values.arrow_types import arrow_schema
 from flinkpy.columns.values.conversion import batch_of_columns, batch_of_rows, conformed, rows_of_batch, without_views
+from flinkpy.columns.values.pandas_frames import pandas_frame
 from flinkpy.common.typeinfo import RowTypeInfo
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import EngineError, ProgramError
@@ -27,6 +28,8 @@ from flinkpy.operators.chain.output_isolation import all_private
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.process.yielding import Moment, emit_results
 from flinkpy.operators.user_errors import user_code_error
+
+IN_PANDAS = 'map_batches(batch_format="pandas")'
 
 
 def columns(batch: Batch) -> ColumnBatch:
@@ -197,7 +200,7 @@ class MapBatchesOperator(ColumnOperator):
         return None if data is None else ColumnBatch(data, batch.timestamps if data.num_rows == len(batch) else None)
 
     def _given(self, batch: ColumnBatch) -> Any:
-        return self.function(batch.data.to_pandas() if self.batch_format == "pandas" else batch.data)
+        return self.function(pandas_frame(batch.data, IN_PANDAS) if self.batch_format == "pandas" else batch.data)
 
     def _rows(self, batch: ColumnBatch) -> Work:
         """Emits the records that the function yields, possibly without end. Once there are more than the batch has,
