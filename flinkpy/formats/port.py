@@ -110,8 +110,3 @@ class RegisteredFormat:
     def written_with(self, schema: RegisteredSchema) -> Any:
         """This format, for messages that were written with that schema."""
         return self
-
-
-def missing_extra(extra: str, what: str) -> str:
-    """The sentence for a package that is not installed."""
-    return f"{what} needs the extra: pip install 'flinkpy[{extra}]'"

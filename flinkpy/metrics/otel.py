@@ -7,6 +7,7 @@ from time import time_ns
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
+from flinkpy.core.extras import needs
 from flinkpy.metrics.definitions import Kind
 from flinkpy.metrics.samples import Sample, numbers
 
@@ -19,7 +20,7 @@ class OtelExport:
         try:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         except ImportError:
-            raise ConfigurationError("metrics.reporters: otel needs the OpenTelemetry exporter: pip install 'flinkpy[otel]'") from None
+            raise ConfigurationError(needs("metrics.reporters: otel", "otel")) from None
         self._exporter: Any = OTLPMetricExporter(endpoint=endpoint)
         self._endpoint, self._service = endpoint, service
 

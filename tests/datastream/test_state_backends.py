@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +134,6 @@ def test_mistakes_are_refused_when_the_program_is_built() -> None:
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **options: Any) -> Any:
-        if name == "rocksdict":
-            raise ImportError(name)
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
     with pytest.raises(ProgramError, match=r"pip install 'flinkpy\[rocksdb\]'"):
         StreamExecutionEnvironment.get_execution_environment().set_state_backend(EmbeddedRocksDBStateBackend())

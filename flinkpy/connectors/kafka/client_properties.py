@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.extras import imported, needs
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
 
-MISSING_PACKAGE = "Kafka needs the extra: pip install 'flinkpy[kafka]'"
+MISSING_PACKAGE = needs("Kafka", "kafka")
 # What Java needs and librdkafka does not: classes of the JVM, and how many records a poll gives
 _WITHOUT_MEANING = frozenset({
     "key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "interceptor.classes", "metric.reporters", "max.poll.records",
@@ -33,10 +34,7 @@ _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'([
 
 def require_client() -> None:
     """Raises ProgramError if confluent-kafka is not installed."""
-    try:
-        import confluent_kafka  # noqa: F401
-    except ImportError:
-        raise ProgramError(MISSING_PACKAGE) from None
+    imported("confluent_kafka", "kafka", "Kafka")
 
 
 def checked_property(key: Any, value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import copy
+import io
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -320,7 +321,10 @@ class AvroFormat(FileFormat):
         from flinkpy.connectors.part_files.avro.avro_types import avro_schema
         from flinkpy.formats.avro.avro_schema import require_fastavro
 
-        require_fastavro()
+        try:
+            require_fastavro().writer(io.BytesIO(), "int", [0], codec=codec)
+        except ValueError as error:  # a codec whose package is not installed, which fastavro names
+            raise ProgramError(f"write_avro(codec={codec!r}): {error}") from None
         if schema is not None:
             avro_schema(schema)  # raises an error for a type that Avro does not have
         self._schema, self._codec = schema, codec

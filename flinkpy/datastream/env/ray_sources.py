@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
+from flinkpy.core.extras import imported
 from flinkpy.datastream.checks import check_strategy, located, refuse
 from flinkpy.datastream.env.source_verbs import S, Sources
 from flinkpy.datastream.streams.reading import read_source
@@ -102,4 +103,6 @@ def _arrow_schema(dataset: Any) -> Any:
         return base
     if schema is None:
         raise refuse("the Ray Dataset is empty and has no columns")
+    with located():
+        imported("pandas", "pandas", "from_ray_dataset() of blocks of pandas")
     return pa.Schema.from_pandas(dataset.limit(1).to_pandas(), preserve_index=False)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.extras import imported
 from flinkpy.core.program.program_line import refuse
-from flinkpy.formats.port import missing_extra
 
 _PRIMITIVE: dict[str, Any] = {
     "boolean": Types.BOOLEAN, "int": Types.INT, "long": Types.LONG, "float": Types.FLOAT, "double": Types.DOUBLE, "string": Types.STRING,
@@ -171,11 +171,7 @@ def fastavro_schema(schema: Any) -> Any:
 
 def require_fastavro() -> Any:
     """The package. Raises ProgramError with what to install where it is missing."""
-    try:
-        import fastavro
-    except ImportError as error:
-        raise ProgramError(missing_extra("avro", "Avro")) from error
-    return fastavro
+    return imported("fastavro", "avro", "Avro")
 
 
 def record_type(schema: AvroSchema, where: str) -> AvroType:

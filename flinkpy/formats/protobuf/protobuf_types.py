@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.extras import imported
 from flinkpy.core.program.program_line import refuse
-from flinkpy.formats.port import RegisteredFormat, RegisteredSchema, missing_extra
+from flinkpy.formats.port import RegisteredFormat, RegisteredSchema
 
 _SINGLE: dict[str, Any] = {
     **dict.fromkeys(("INT32", "SINT32", "SFIXED32"), Types.INT), **dict.fromkeys(("UINT32", "FIXED32"), Types.LONG),
@@ -107,10 +107,7 @@ def row_type_of_message(found: ProtobufType) -> RowTypeInfo:
 
 def require_protobuf() -> None:
     """Raises ProgramError with what to install where the package is missing."""
-    try:
-        import google.protobuf.message  # noqa: F401
-    except ImportError as error:
-        raise ProgramError(missing_extra("protobuf", "Protobuf")) from error
+    imported("google.protobuf.message", "protobuf", "Protobuf")
 
 
 def _message(descriptor: Any, within: tuple[str, ...]) -> ProtobufType:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.extras import imported
 from flinkpy.core.options import state as options
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.engine import spill_folders
@@ -27,7 +27,6 @@ from flinkpy.state.checkpoints.own_folder import OwnFolder
 if TYPE_CHECKING:
     from rocksdict import Rdict
 
-MISSING_PACKAGE = "the rocksdb state backend needs a package that is not installed: pip install 'flinkpy[rocksdb]'"
 _BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
 _RUNS = 8  # sorted files that are merged: the more, the fewer bytes are written again, and the more files a read may have to ask
@@ -55,10 +54,7 @@ class RocksDBConfig:
 
 def require_rocksdb() -> None:
     """Raises ProgramError with what to install where the binding is missing."""
-    try:
-        import rocksdict  # noqa: F401
-    except ImportError as error:
-        raise ProgramError(MISSING_PACKAGE) from error
+    imported("rocksdict", "rocksdb", "the rocksdb state backend")
 
 
 class RocksDBStore:
