@@ -286,13 +286,13 @@ class JobMaster(FencedRpcEndpoint):
     def request_status(self) -> JobState:
         return self.status.state
 
-    def request_details(self) -> JobDetails:
-        """Returns counters as of the TaskExecutors' last heartbeats; the call also makes them send the next ones."""
-        self._executors.request_metrics()
-        return self.status.details(self.scheduler.details())
+    def request_details(self) -> Future[JobDetails]:
+        """If nobody has asked for counters lately, it is answered once the TaskExecutors have had time to report."""
+        counted = self._executors.request_metrics(self.COUNTERS_FRESH_S)
+        return counted.then(lambda _: self.status.details(self.scheduler.details()))
 
     def request_execution_graph(self) -> Future[ExecutionGraphInfo]:
-        """If nobody has asked for counters lately, it is answered once the TaskExecutors have had time to report."""
+        """The same of the whole graph."""
         counted = self._executors.request_metrics(self.COUNTERS_FRESH_S)
         return counted.then(lambda _: self.status.graph_info(self.scheduler.report()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from flinkpy.common.completable_future import CompletableFuture
 from flinkpy.common.job_execution_result import JobExecutionResult
@@ -41,6 +41,16 @@ class SubmittedJob(Protocol):
     def result(self, timeout: float | None = None) -> Any: ...
 
 
+_RESULT = "write get_job_execution_result().result(), which waits for the job's end"
+_INSTEAD = {  # what people try, and what to write
+    **dict.fromkeys(("wait", "await_termination", "join", "result", "get", "done"), _RESULT),
+    **dict.fromkeys(("stop", "kill", "terminate", "abort"), "write cancel().result(), or stop_with_savepoint(...) for a job that is to go on later"),
+    **dict.fromkeys(("state", "get_status", "is_running"), "write status"), "job_id": "write id, or get_job_id() for PyFlink's JobID",
+    **dict.fromkeys(("metrics", "accumulators"), "write get_metrics().result() or get_accumulators().result()"),
+    "savepoint": "write trigger_savepoint().result()",
+}
+
+
 class JobClient:
     """Returned by ``env.execute_async()``.
 
@@ -52,6 +62,20 @@ class JobClient:
 
     def __init__(self, job: SubmittedJob) -> None:
         self._job = job
+
+    @property
+    def id(self) -> str:
+        """The job's id, as the command line takes it; ``get_job_id`` gives PyFlink's JobID."""
+        return self._job.job_id
+
+    @property
+    def status(self) -> JobStatus:
+        """The job's state now; ``get_job_status`` gives PyFlink's future of it.
+
+        >>> client.status.name  # doctest: +SKIP
+        'RUNNING'
+        """
+        return JobStatus[self._job.status().name]
 
     def get_job_id(self) -> JobID:
         return JobID(self._job.job_id)
@@ -107,6 +131,12 @@ class JobClient:
     def _metrics(self, timeout: float | None) -> dict[str, Any]:
         told = self._job.metrics()
         return {**told.engine, **without_metrics(told.accumulators)[1]}
+
+    if not TYPE_CHECKING:  # mypy must report a missing attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f"a JobClient has no {name}: {_INSTEAD[name]}" if name in _INSTEAD else f"'JobClient' object has no attribute {name!r}"
+            raise AttributeError(hint, name=name, obj=self)
 
     def __repr__(self) -> str:
         """The job's state, and a line for each vertex: records per second since the last call, and in total."""

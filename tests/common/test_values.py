@@ -203,3 +203,12 @@ def test_a_savepoint_is_asked_for_at_once_and_its_folder_is_the_futures_result()
 def test_a_cancelled_future_is_cancelled_once() -> None:
     future: CompletableFuture[int] = CompletableFuture(lambda timeout: 1, lambda: None)
     assert (future.cancel(), future.cancelled(), future.result(), future.cancel()) == (True, True, 1, False)
+
+
+@pytest.mark.finding("newcomers 8")
+def test_a_job_client_tells_id_and_state_and_what_to_write_instead() -> None:
+    client = JobClient(Job())
+    assert (client.id, client.status) == (str(client.get_job_id()), JobStatus.RUNNING)
+    with pytest.raises(AttributeError, match=r"a JobClient has no wait: write get_job_execution_result\(\)\.result\(\)"):
+        client.wait()  # type: ignore[attr-defined]
+    assert not hasattr(client, "nonsense")

@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_master.task_executors import TaskExecutors
 from flinkpy.actors.rpc.simulated.event_queue import Simulation
+from flinkpy.core.futures import Future
 from flinkpy.core.ids import JobId, ResourceId
 from flinkpy.core.options.engine import RpcConfig
 from flinkpy.graph.deployment import JobMasterRegistration, TaskManagerLocation
@@ -78,3 +80,18 @@ def test_a_question_that_reached_nobody_does_not_count() -> None:
     bench.register()
     assert not bench.executors.request_metrics(FRESH_S).done
     assert bench.asked == [0.0]
+
+
+@pytest.mark.finding("newcomers 8")
+@pytest.mark.parametrize("request_name", ["request_details", "request_execution_graph"])
+def test_the_first_look_at_a_job_waits_for_what_its_tasks_have_counted(request_name: str) -> None:
+    told: list[Any] = []
+    counted: Future[None] = Future()
+    nothing = SimpleNamespace(details=lambda: None, report=lambda: None)
+    status = SimpleNamespace(details=lambda _: "what was counted", graph_info=lambda _: "what was counted")
+    executors = SimpleNamespace(request_metrics=lambda fresh_s: counted if fresh_s == FRESH_S else None)
+    master = SimpleNamespace(_executors=executors, COUNTERS_FRESH_S=FRESH_S, status=status, scheduler=nothing)
+    getattr(JobMaster, request_name)(master).add_done_callback(lambda answer: told.append(answer.result()))
+    assert told == []
+    counted.complete(None)
+    assert told == ["what was counted"]
