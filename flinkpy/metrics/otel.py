@@ -7,7 +7,7 @@ from time import time_ns
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
-from flinkpy.core.extras import needs
+from flinkpy.core.program.extras import needs
 from flinkpy.metrics.definitions import Kind
 from flinkpy.metrics.samples import Sample, numbers
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.extras import imported, needs
+from flinkpy.core.program.extras import imported, needs
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException

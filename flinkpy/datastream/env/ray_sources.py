@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.watermark_strategy import WatermarkStrategy
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 from flinkpy.datastream.checks import check_strategy, located, refuse
 from flinkpy.datastream.env.source_verbs import S, Sources
 from flinkpy.datastream.streams.reading import read_source

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.env.ray_sources import require_spark
 from flinkpy.datastream.env.submission import execute

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 from flinkpy.datastream.checks import check_arity, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
 

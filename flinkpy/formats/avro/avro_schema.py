@@ -16,7 +16,7 @@ import pyarrow as pa
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 from flinkpy.core.program.program_line import refuse
 
 _PRIMITIVE: dict[str, Any] = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flinkpy.columns.values.arrow_types import arrow_type
 from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from flinkpy.core.extras import imported
+from flinkpy.core.program.extras import imported
 from flinkpy.core.program.program_line import refuse
 from flinkpy.formats.port import RegisteredFormat, RegisteredSchema
 

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flinkpy.core.extras import imported
 from flinkpy.core.options import state as options
 from flinkpy.core.options.checkpointing import CHECKPOINT_INCREMENTAL
 from flinkpy.core.options.engine import spill_folders
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.by_value import StreamPickler, define
+from flinkpy.core.program.extras import imported
 from flinkpy.metrics.definitions import ROCKSDB
 from flinkpy.state.checkpoints.own_folder import OwnFolder
 
