@@ -162,12 +162,12 @@ def assert_is_there(line: str) -> None:
     """A call of flinkpy: its command and its options are those of the command line."""
     arguments = shlex.split(line)[1:]
     command: click.Command = flinkpy
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and arguments[:1] not in (["-h"], ["--version"]):
         assert arguments, f"{line}: a command is missing"
         name = arguments.pop(0)
         assert name in command.commands, f"{line}: there is no {name}"
         command = command.commands[name]
-    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    known = {option for parameter in command.params for option in parameter.opts} | {"-h", "--help"}
     for argument in arguments:
         if argument.endswith(".py"):
             break  # what follows is the script's own

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flinkpy.cli.run import gather, guarded, recovery, run_until_execute
+from flinkpy.cli.script import find_script
 from flinkpy.cli.tell import tell
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.options.checkpointing import CHECKPOINT_INTERVAL, RECOVERY_CLAIM
@@ -51,7 +53,7 @@ def debug_job(checkpoint: str, script: str, arguments: Sequence[str], *, operato
         if outcome[0] is not None and not _has_left(outcome[0]):
             raise outcome[0]
 
-    return guarded(script, run, verbose)
+    return guarded(partial(find_script, script), run, verbose)
 
 
 def prepare(graph: StreamGraph, checkpoint: CompletedCheckpoint, operator: str, stops: Stops) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flinkpy.cli.run import gather, guarded, run_until_execute
+from flinkpy.cli.run import gather, guarded, program_of, run_until_execute
 from flinkpy.cli.tell import tell
 from flinkpy.core.errors import ProgramError
 
 
-def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None, definitions: Sequence[str], pyflink: bool = False,
-              conf: Path | None, verbose: bool) -> int:
+def show_plan(script: str, arguments: Sequence[str], *, is_module: bool = False, parallelism: int | None, definitions: Sequence[str],
+              pyflink: bool = False, conf: Path | None, verbose: bool) -> int:
     """Draws the plan; returns the exit code."""
 
     drawn: list[Any] = []
@@ -25,8 +25,8 @@ def show_plan(script: str, arguments: Sequence[str], *, parallelism: int | None,
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, None, pyflink=pyflink)
-        run_until_execute(path, arguments, settings, draw)
+        run_until_execute(path, arguments, settings, draw, script if is_module else None)
         if not drawn:  # the program may have caught the exception, or called execute() in a thread of its own
             raise ProgramError(f"{script} never called execute(), so there is no plan to draw")
 
-    return guarded(script, run, verbose)
+    return guarded(program_of(script, is_module, conf, definitions), run, verbose)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,22 @@ from flinkpy.cluster.client import ClusterClient
 from flinkpy.cluster.launch import connect
 from flinkpy.core.clock import SYSTEM_CLOCK
 from flinkpy.core.errors import ConfigurationError, FlinkpyError
-from flinkpy.core.lifecycles import JOB
+from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.engine import TARGET, Target
 from flinkpy.core.options.history import ARCHIVE_FOLDER, HISTORY_FOLDERS
 from flinkpy.core.options.schema import read
 
+WAITING = frozenset({JobState.INITIALIZING, JobState.CREATED})
+"""What a job is before it runs."""
 
-def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool) -> None:
-    """Prints a table of jobs; with ``everything`` also those that ended in clusters that are gone, if they are archived."""
+
+def show_jobs(target: str | None, definitions: Sequence[str], conf: Path | None, everything: bool, wanted: Set[JobState]) -> None:
+    """Prints a table of jobs in these states; with ``everything`` also those that ended in clusters that are gone, if they are archived."""
     jobs = _with_archived(target, definitions, conf) if everything else reach_session(target, definitions, conf).list_jobs()
-    shown = [job for job in jobs if everything or not JOB.is_terminal(job.state)]
+    shown = [job for job in jobs if job.state in wanted]
     if not shown:
-        ended = len(jobs) - len(shown)
-        tell("no running jobs" + (f" ({ended} ended; -a shows them)" if ended else ""))
+        ended = sum(JOB.is_terminal(job.state) for job in jobs)
+        tell(("no jobs that wait" if wanted == WAITING else "no running jobs") + (f" ({ended} ended; -a shows them)" if ended else ""))
         return
     for line in job_table(shown, SYSTEM_CLOCK.time_ms()):
         tell(line)

@@ -10,26 +10,19 @@ from typing import Any
 import click
 
 from flinkpy import __version__
+from flinkpy.cli.arguments import shared
+from flinkpy.cli.arguments.parsing import CheckpointFirst, Command, noted, refused, stands_for
+from flinkpy.cli.arguments.program_options import chosen_program, program_options
 from flinkpy.cli.tell import tell
 from flinkpy.core.errors import FlinkpyError
 
-_TARGETS = click.Choice(["embedded", "ray", "ray-session", "ray-application"])
-_target = click.option("-t", "--target", type=_TARGETS, help=(
-    "Where it runs: embedded (this process), ray-session (a cluster on Ray that is shared; -D cluster.id=NAME names it), ray-application (one of "
-    "its own, that ends with the program), or ray: the latter in a Ray job, else a session."))
-_definitions = click.option("-D", "definitions", multiple=True, metavar="KEY=VALUE", help="Set an option; repeatable. `flinkpy options` lists them.")
-_conf = click.option("--conf", type=click.Path(path_type=Path), help="The configuration file, or its folder (default: $FLINKPY_CONF_DIR).")
-_pyflink = click.option("--pyflink", is_flag=True, help="A program written for PyFlink: `import pyflink` means flinkpy.")
-_verbose = click.option("-v", "--verbose", is_flag=True, help="On failure, show the full traceback.")
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # arguments after the script belong to it
-
-
-_TYPES = click.Choice(["canonical", "native"], case_sensitive=False)
-_type = click.option("--type", "form", type=_TYPES, help="The form of the files: native (default), or canonical, Parquet that others read.")
 
 
 class Commands(click.Group):
     """Suggests the nearest command for an unknown one. After Ctrl-C a command ends with a signal's exit code."""
+
+    command_class = Command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -44,88 +37,106 @@ class Commands(click.Group):
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint
+            hint = " Write: flinkpy run -t ray-application" if args[0] == "run-application" else hint
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="flinkpy", message="%(prog)s %(version)s")
+def _tell_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from flinkpy.cluster.installation import commit
+
+        of = commit()
+        tell(f"flinkpy {__version__}" + (f", commit {of}" if of else ""))
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="`flinkpy COMMAND -h` tells more, with examples.")
+@click.option("-v", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Tell the version and the commit.")
 def flinkpy() -> None:
     """Run and watch stream processing jobs."""
 
 
+_claim = stands_for("execution.state-recovery.claim-mode")
+
+
 @flinkpy.command(context_settings=_SCRIPT)
-@_target
+@shared.target
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
-@_definitions
+@shared.definitions
 @click.option("-d", "--detached", is_flag=True, help="Return when the job has initialised, and print its id (on ray).")
 @click.option("-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help=(
     "Start from this savepoint or checkpoint: its folder, or the folder of a job for its newest checkpoint."))
 @click.option("-n", "--allow-non-restored-state", "--allowNonRestoredState", is_flag=True, help=(
     "With -s: leave state behind that no operator asks for."))
-@_pyflink
-@_conf
-@_verbose
-@click.argument("script")
+@click.option("-cm", "--claimMode", metavar="MODE", expose_value=False, callback=_claim, help=(
+    "With -s: NO_CLAIM (default) leaves the checkpoint alone; with CLAIM the job may delete it later."))
+@click.option("-rm", "--restoreMode", expose_value=False, callback=_claim, hidden=True)
+@program_options
+@click.option("-sae", "--shutdownOnAttachedExit", "ends_with_program", is_flag=True, hidden=True)
+@shared.pyflink
+@shared.conf
+@shared.verbose
+@click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, from_savepoint: str | None,
-        allow_non_restored_state: bool, pyflink: bool, conf: Path | None, verbose: bool, script: str, arguments: tuple[str, ...]) -> None:
+@click.pass_context
+def run(ctx: click.Context, target: str | None, parallelism: int | None, definitions: tuple[str, ...], detached: bool, from_savepoint: str | None,
+        allow_non_restored_state: bool, module: str | None, python: str | None, ends_with_program: bool, pyflink: bool, conf: Path | None,
+        verbose: bool, script: str | None, arguments: tuple[str, ...]) -> None:
     """Run the job in SCRIPT; what follows SCRIPT are its own arguments.
 
-    Ctrl-C and SIGTERM cancel the job. On Ray, what its tasks print is shown here, with the task's name.
+    SCRIPT is a Python file, or a folder with a __main__.py. Ctrl-C and SIGTERM cancel the job. On Ray, what its tasks print is shown here, with the
+    task's name. Flink's names of these options (-py, --pyModule ...) are taken too.
+
+    \b
+    flinkpy run -p 4 job.py --input data.csv
+    flinkpy run -pyfs lib -m jobs.words -- -p 3          (-p 3 is the program's)
+    flinkpy run -t ray-session -D cluster.id=nightly -d job.py
+    flinkpy run -s /checkpoints/2f8a01c97e33 job.py
     """
     from flinkpy.cli.run import recovery, run_job
 
-    definitions = (*definitions, *recovery(from_savepoint, allow_non_restored_state))
-    sys.exit(run_job(script, arguments, target=target, parallelism=parallelism, definitions=definitions, detached=detached,
-                     pyflink=pyflink, conf=conf, verbose=verbose))
+    program, arguments = chosen_program(script, arguments, module, python)
+    definitions = (*definitions, *noted(ctx), *recovery(from_savepoint, allow_non_restored_state))
+    sys.exit(run_job(program, arguments, is_module=module is not None, target=target, parallelism=parallelism, definitions=definitions,
+                     detached=detached, ends_with_program=ends_with_program, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
 @flinkpy.command(context_settings=_SCRIPT)
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
-@_definitions
-@_pyflink
-@_conf
-@_verbose
-@click.argument("script")
+@shared.definitions
+@program_options
+@shared.pyflink
+@shared.conf
+@shared.verbose
+@click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def info(parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, conf: Path | None, verbose: bool, script: str,
-         arguments: tuple[str, ...]) -> None:
-    """Draw the plan of the job in SCRIPT without running it."""
+@click.pass_context
+def info(ctx: click.Context, parallelism: int | None, definitions: tuple[str, ...], module: str | None, python: str | None, pyflink: bool,
+         conf: Path | None, verbose: bool, script: str | None, arguments: tuple[str, ...]) -> None:
+    """Draw the plan of the job in SCRIPT without running it.
+
+    \b
+    flinkpy info -p 4 job.py --input data.csv
+    """
     from flinkpy.cli.info import show_plan
 
-    sys.exit(show_plan(script, arguments, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, verbose=verbose))
+    program, arguments = chosen_program(script, arguments, module, python)
+    sys.exit(show_plan(program, arguments, is_module=module is not None, parallelism=parallelism, definitions=(*definitions, *noted(ctx)),
+                       pyflink=pyflink, conf=conf, verbose=verbose))
 
 
-class _CheckpointFirst(click.Command):
-    """Takes CHECKPOINT before the options, where people write it, as well as among them and behind them. What follows SCRIPT belongs to it."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = self._first_argument(args)
-        is_followed_by_option = any(each.startswith("-") for each in args[at + 1 : at + 2])
-        named = ["--checkpoint"] if at < len(args) and (at == 0 or is_followed_by_option) else []
-        return super().parse_args(ctx, [*args[:at], *named, *args[at:]])
-
-    def _first_argument(self, args: list[str]) -> int:
-        """The position of the first that is neither an option nor its value."""
-        with_value = {name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts}
-        at = 0
-        while at < len(args) and args[at].startswith("-"):
-            at += 2 if args[at] in with_value else 1
-        return at
-
-
-@flinkpy.command(cls=_CheckpointFirst, context_settings=_SCRIPT, options_metavar="CHECKPOINT --operator NAME [OPTIONS]")
+@flinkpy.command(cls=CheckpointFirst, context_settings=_SCRIPT, options_metavar="CHECKPOINT --operator NAME [OPTIONS]")
 @click.option("--operator", required=True, metavar="NAME", help="The operator at whose function the debugger stops: its name or uid.")
 @click.option("--key", metavar="KEY", help="Stop only for this key, as str() or repr() shows it.")
 @click.option("--subtask", type=click.IntRange(min=0), help="Stop only in this subtask, counted from 0.")
 @click.option("--only-errors", is_flag=True, help="Stop only where the function raises.")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Another parallelism than the checkpoint has.")
 @click.option("-n", "--allow-non-restored-state", is_flag=True, help="Leave state behind that no operator asks for.")
-@_definitions
-@_pyflink
-@_conf
-@_verbose
+@shared.definitions
+@shared.pyflink
+@shared.conf
+@shared.verbose
 @click.option("--checkpoint", hidden=True)
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -149,11 +160,11 @@ def debug(operator: str, key: str | None, subtask: int | None, only_errors: bool
 
 
 @flinkpy.command()
-@_target
+@shared.target
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
-@_definitions
-@_pyflink
-@_conf
+@shared.definitions
+@shared.pyflink
+@shared.conf
 @click.option("--plain", is_flag=True, help="Python's own prompt, also where IPython is installed.")
 def shell(target: str | None, parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, conf: Path | None, plain: bool) -> None:
     """Open a prompt with an environment (env) and the common names."""
@@ -163,24 +174,34 @@ def shell(target: str | None, parallelism: int | None, definitions: tuple[str, .
 
 
 @flinkpy.command("list")
-@_target
+@shared.target
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the jobs that have ended.")
-@_definitions
-@_conf
-def list_jobs(target: str | None, everything: bool, definitions: tuple[str, ...], conf: Path | None) -> None:
+@click.option("-r", "--running", is_flag=True, help="Only jobs that run.")
+@click.option("-s", "--scheduled", is_flag=True, help="Only jobs that do not run yet; with -r both.")
+@shared.definitions
+@shared.conf
+def list_jobs(target: str | None, everything: bool, running: bool, scheduled: bool, definitions: tuple[str, ...], conf: Path | None) -> None:
     """List the jobs of the session on Ray (-D cluster.id=NAME names one other than `default`).
 
     With -a and -D jobmanager.archive.fs.dir=FOLDER also the archived ones of clusters that are gone.
-    """
-    from flinkpy.cli.jobs import show_jobs
 
-    show_jobs(target, definitions, conf, everything)
+    \b
+    flinkpy list -D cluster.id=nightly
+    flinkpy list -a -D jobmanager.archive.fs.dir=s3://bucket/archive
+    """
+    from flinkpy.cli.jobs import WAITING, show_jobs
+    from flinkpy.core.lifecycles import JOB, JobState
+
+    wanted = {state for state in JobState if everything or not JOB.is_terminal(state)}
+    if not everything and running != scheduled:
+        wanted &= WAITING if scheduled else wanted - WAITING
+    show_jobs(target, definitions, conf, everything, wanted)
 
 
 @flinkpy.command("show")
-@_target
-@_definitions
-@_conf
+@shared.target
+@shared.definitions
+@shared.conf
 @click.argument("job_id")
 def show_job(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
     """Show a job of the session on Ray: its vertices, the attempts of its subtasks, its failures and checkpoints; the first digits of its id are
@@ -191,8 +212,8 @@ def show_job(target: str | None, definitions: tuple[str, ...], conf: Path | None
 
 
 @flinkpy.command()
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 def history(definitions: tuple[str, ...], conf: Path | None) -> None:
     """Serve the archives of jobs that have ended (-D historyserver.archive.fs.dir=FOLDER), until it is interrupted.
 
@@ -204,11 +225,11 @@ def history(definitions: tuple[str, ...], conf: Path | None) -> None:
 
 
 @flinkpy.command()
-@_target
+@shared.target
 @click.option("-i", "--interval", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Until the next picture (default: 2).")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="How many pictures (default: until Ctrl-C).")
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 def top(target: str | None, interval: float, count: int | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Watch what the jobs of the session on Ray are busy with: the busiest vertex first."""
     from flinkpy.cli.shown.top import show_top
@@ -217,51 +238,84 @@ def top(target: str | None, interval: float, count: int | None, definitions: tup
 
 
 @flinkpy.command()
-@_target
-@_definitions
-@_conf
-@click.argument("job_id")
-def cancel(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
-    """Cancel a job of the session on Ray; the first digits of its id are enough."""
-    from flinkpy.cli.jobs import cancel_job
+@shared.target
+@click.option("-s", "--with-savepoint", "--withSavepoint", "folder", is_flag=False, flag_value="", metavar="[FOLDER]", hidden=True)
+@shared.definitions
+@shared.conf
+@click.argument("job_id", required=False)
+def cancel(target: str | None, folder: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str | None) -> None:
+    """Cancel a job of the session on Ray; the first digits of its id are enough.
 
-    cancel_job(target, definitions, conf, job_id)
+    \b
+    flinkpy cancel 2f8a
+    flinkpy stop 2f8a           (with a savepoint, to go on from)
+    """
+    if folder is not None and job_id is None:  # as Flink's: what stands alone behind -s is the job
+        folder, job_id = None, folder
+    elif folder is None:
+        from flinkpy.cli.jobs import cancel_job
 
-
-@flinkpy.command()
-@_target
-@click.option("-p", "--savepoint-path", "--savepointPath", "folder", metavar="FOLDER", help=(
-    "Where the savepoint gets a folder of its own (default: execution.checkpointing.savepoint-dir)."))
-@click.option("-d", "--drain", is_flag=True, help="End the sources first, so that windows and timers fire: for a job that is not to go on.")
-@_type
-@_definitions
-@_conf
-@click.argument("job_id")
-def stop(target: str | None, folder: str | None, drain: bool, form: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
-    """Stop a job of the session on Ray with a savepoint, from which it can go on (flinkpy run -s)."""
+        cancel_job(target, definitions, conf, _job(job_id))
+        return
     from flinkpy.cli.savepoints import ask_for_snapshot
     from flinkpy.core.elements import SnapshotType
 
-    ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.TERMINATE if drain else SnapshotType.SUSPEND, folder, form)
+    ask_for_snapshot(target, definitions, conf, _job(job_id), SnapshotType.SUSPEND, folder or None)
+
+
+def _job(job_id: str | None) -> str:
+    if not job_id:
+        raise click.UsageError("Missing argument 'JOB_ID'.")
+    return job_id
 
 
 @flinkpy.command()
-@_target
+@shared.target
+@click.option("-p", "--savepoint-path", "--savepointPath", "folder", metavar="FOLDER", help=(
+    "Where the savepoint gets a folder of its own (default: execution.checkpointing.savepoint-dir)."))
+@click.option("-d", "--drain", is_flag=True, help="End the sources first, so that windows and timers fire: for a job that is not to go on.")
+@shared.form
+@shared.detached
+@shared.definitions
+@shared.conf
+@click.argument("job_id")
+def stop(target: str | None, folder: str | None, drain: bool, form: str | None, detached: bool, definitions: tuple[str, ...], conf: Path | None,
+         job_id: str) -> None:
+    """Stop a job of the session on Ray with a savepoint, from which it can go on (flinkpy run -s).
+
+    \b
+    flinkpy stop -p s3://bucket/savepoints 2f8a
+    flinkpy run -s s3://bucket/savepoints/savepoint-2f8a01-c97e33 job.py
+    """
+    from flinkpy.cli.savepoints import ask_for_snapshot
+    from flinkpy.core.elements import SnapshotType
+
+    ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.TERMINATE if drain else SnapshotType.SUSPEND, folder, form, detached)
+
+
+@flinkpy.command()
+@shared.target
 @click.option("-d", "--dispose", metavar="PATH", help="Remove the savepoint in this folder; no job is asked.")
-@_type
-@_definitions
-@_conf
+@shared.form
+@shared.detached
+@shared.definitions
+@shared.conf
 @click.argument("job_id", required=False)
 @click.argument("folder", required=False)
-def savepoint(target: str | None, dispose: str | None, form: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str | None,
-              folder: str | None) -> None:
+def savepoint(target: str | None, dispose: str | None, form: str | None, detached: bool, definitions: tuple[str, ...], conf: Path | None,
+              job_id: str | None, folder: str | None) -> None:
     """Take a savepoint of a job of the session on Ray, which goes on; it gets a folder of its own in FOLDER (default:
-    execution.checkpointing.savepoint-dir)."""
+    execution.checkpointing.savepoint-dir).
+
+    \b
+    flinkpy savepoint 2f8a s3://bucket/savepoints
+    flinkpy savepoint --dispose s3://bucket/savepoints/savepoint-2f8a01-c97e33
+    """
     from flinkpy.cli import savepoints
     from flinkpy.core.elements import SnapshotType
 
     if dispose is None and job_id is not None:
-        savepoints.ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.SAVEPOINT, folder, form)
+        savepoints.ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.SAVEPOINT, folder, form, detached)
     elif dispose is not None and job_id is None:
         savepoints.dispose(dispose)
     else:
@@ -269,9 +323,12 @@ def savepoint(target: str | None, dispose: str | None, form: str | None, definit
 
 
 @flinkpy.command()
-@_target
-@_definitions
-@_conf
+@shared.target
+@refused("-full", "--full", is_flag=True, instead=(
+    "a checkpoint shares files with those before it where they are incremental; one with files of its own is a savepoint: flinkpy savepoint JOB"))
+@click.option("-inc", "-incremental", "--incremental", is_flag=True, hidden=True, expose_value=False)
+@shared.definitions
+@shared.conf
 @click.argument("job_id")
 def checkpoint(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
     """Take a checkpoint of a job of the session on Ray now, without waiting until it is due."""
@@ -295,8 +352,8 @@ _name = click.argument("name", required=False)
 
 
 @session.command("start")
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 @_name
 def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Start the session NAME (`default` without one) with the options given; it runs until it is stopped."""
@@ -306,8 +363,8 @@ def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | N
 
 
 @session.command("list")
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
     """List the sessions on the Ray cluster, and the clusters that programs run for themselves."""
     from flinkpy.cli.session_commands import show_sessions
@@ -316,8 +373,8 @@ def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
 
 
 @session.command("stop")
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 @_name
 def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
     """Cancel all jobs of the session NAME (`default` without one) and end it. Ray itself keeps running."""
@@ -327,8 +384,8 @@ def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | No
 
 
 @flinkpy.command("stop-cluster")
-@_definitions
-@_conf
+@shared.definitions
+@shared.conf
 def stop_cluster(definitions: tuple[str, ...], conf: Path | None) -> None:
     """The same as `session stop`."""
     from flinkpy.cli.session_commands import stop

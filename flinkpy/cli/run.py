@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.cli.failures import describe
-from flinkpy.cli.script import exit_code, exit_message, find_script, run_script
+from flinkpy.cli.script import exit_code, exit_message, find_module, find_script, run_program
 from flinkpy.cli.tell import tell
 from flinkpy.cluster.end_of_program import await_background_jobs, forget_background_jobs, report_abandoned_jobs
 from flinkpy.cluster.launch import choose_target, submitted_jobs
+from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.option_sources import load_settings, parse_definitions
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.checkpointing import RECOVERY_IGNORE_UNCLAIMED, RECOVERY_PATH
@@ -41,12 +42,15 @@ def recovery(path: str | None, allow_non_restored_state: bool) -> list[str]:
 
 def run_job(
     script: str, arguments: Sequence[str], *, target: str | None, parallelism: int | None, definitions: Sequence[str], detached: bool,
-    pyflink: bool = False, conf: Path | None, verbose: bool,
+    is_module: bool = False, ends_with_program: bool = False, pyflink: bool = False, conf: Path | None, verbose: bool,
 ) -> int:
-    """Runs the program; returns the exit code."""
+    """Runs the program, a script or a module; returns the exit code."""
 
     def run(path: Path) -> None:
         settings = gather(conf, definitions, parallelism, target, pyflink=pyflink)
+        if ends_with_program and choose_target(settings) is Target.RAY and choose_mode(settings, os.environ) is Mode.SESSION:
+            raise ConfigurationError("-sae: a session does not end with a program; -t ray-application "
+                                     "runs the job in a cluster that does, however the program ends")
         if detached:
             if choose_target(settings) is Target.EMBEDDED:
                 raise ConfigurationError("an embedded job lives in this process and ends with it, so it cannot be detached: add -t ray or drop -d")
@@ -55,7 +59,7 @@ def run_job(
         forget_background_jobs()
         with _terminable(), program_imports(settings):
             try:
-                run_script(path, arguments)
+                run_program(path, arguments, module)
             except SystemExit:
                 await_background_jobs()
                 raise
@@ -69,15 +73,28 @@ def run_job(
             for job in submitted_jobs():
                 tell(f"submitted {job.name!r}, job id {job.job_id}")
 
-    return guarded(script, run, verbose)
+    module = script if is_module else None
+    return guarded(program_of(script, is_module, conf, definitions), run, verbose)
 
 
-def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[str, Any], take: PlanListener) -> None:
+def program_of(name: str, is_module: bool, conf: Path | None, definitions: Sequence[str]) -> Callable[[], Path]:
+    """Finds the program's file when it is called."""
+
+    def find() -> Path:
+        if not is_module:
+            return find_script(name)
+        with on_path(gather(conf, definitions, None, None)):
+            return find_module(name)
+
+    return find
+
+
+def run_until_execute(path: Path, arguments: Sequence[str], settings: Mapping[str, Any], take: PlanListener, module: str | None = None) -> None:
     """Runs the program up to its first ``execute``, which submits nothing: ``take`` gets its graph. The program may never come there."""
     set_launch_context(settings, take)
     try:
         with program_imports(settings):
-            run_script(path, arguments)
+            run_program(path, arguments, module)
     except ProgramAborted:
         pass
 
@@ -145,11 +162,11 @@ def gather(conf: Path | None, definitions: Sequence[str], parallelism: int | Non
     return load_settings(conf=conf, overrides=overrides)
 
 
-def guarded(script: str, run: Callable[[Path], None], verbose: bool) -> int:
-    """Runs the program through ``run``; reports errors briefly on standard error. Returns the exit code."""
+def guarded(find: Callable[[], Path], run: Callable[[Path], None], verbose: bool) -> int:
+    """Finds the program's file and runs it through ``run``; reports errors briefly on standard error. Returns the exit code."""
     path: Path | None = None
     try:
-        path = find_script(script)
+        path = find()
         run(path)
     except KeyboardInterrupt as interrupt:
         return SIGNALLED + signal.SIGTERM if isinstance(interrupt, Terminated) else INTERRUPTED

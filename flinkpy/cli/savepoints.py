@@ -18,16 +18,26 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 def ask_for_snapshot(
     target: str | None, definitions: Sequence[str], conf: Path | None, job_id: str, kind: SnapshotType, folder: str | None = None,
-    form: str | None = None,
+    form: str | None = None, detached: bool = False,
 ) -> None:
-    """Has the job take the snapshot, waits until it is over, and prints where it is. The job is named by its id, or by how that begins."""
+    """Has the job take the snapshot, waits until it is over, and prints where it is. The job is named by its id, or by how that begins.
+
+    With ``detached`` it waits only until the job was asked.
+    """
     session = reach_session(target, definitions, conf)
     job = session.find_job(job_id)
     if JOB.is_terminal(job.state):
         raise SavepointError(f"job {job.job_id} {job.name!r} has ended: it is {job.state.value}")
     asked = session.job(job.job_id, job.name).request_savepoint(kind, folder, form)
-    path = asked.result(on_progress=Progress())
     what = "savepoint" if kind.is_savepoint else "checkpoint"
+    if detached:
+        error = asked.status().error
+        if error is not None:
+            raise error
+        tell(f"{what} of {job.job_id} {job.name!r} was asked for, request {asked.request.trigger_id}; "
+             f"`flinkpy show {job.job_id}` tells how it stands")
+        return
+    path = asked.result(on_progress=Progress())
     tell(f"{what} of {job.job_id} {job.name!r}: {path or 'in the memory of the JobManager'}")
     if kind.stops_job:
         tell(f"stopped {job.job_id} {job.name!r}; to go on: flinkpy run -s {path} PROGRAM")

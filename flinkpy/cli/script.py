@@ -1,7 +1,9 @@
-"""Runs the user's program as ``python job.py`` would: as ``__main__``, its folder first on ``sys.path``, its own arguments in ``sys.argv``."""
+"""Runs the user's program as ``python job.py`` would: as ``__main__``, its folder first on ``sys.path``, its own arguments in ``sys.argv``;
+or a module as ``python -m`` would."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -17,7 +19,9 @@ def find_script(name: str) -> Path:
     """Returns the program's file. Raises ProgramError if there is none, with the nearest file name in the message."""
     path = Path(name)
     if os.path.isdir(path):  # not pathlib's, which raises if a folder in the path may not be searched
-        raise ProgramError(f"{path} is a folder; name the Python file of the job")
+        path = path / "__main__.py"
+        if not os.path.isfile(path):
+            raise ProgramError(f"{name} is a folder without a __main__.py; name the Python file of the job")
     if not os.path.isfile(path):
         near = _nearest(path)
         raise ProgramError(f"there is no file {name}" + (f"; did you mean {near}?" if near else ""))
@@ -35,14 +39,36 @@ def _check_text(path: Path) -> None:
         raise ProgramError(f"{path} is no Python program: it has bytes that no text has; name the Python file of the job")
 
 
-def run_script(script: Path, arguments: Sequence[str]) -> None:
-    """Runs the program to its end. Its exceptions propagate; ``sys.exit(0)`` is a normal end."""
-    with _as_program(script, arguments):
+def find_module(name: str) -> Path:
+    """Returns the file of the module that ``python -m name`` would run. Raises ProgramError if there is none."""
+    with _first_on_path(os.getcwd()):
         try:
-            runpy.run_path(str(script), run_name="__main__")
-        except SystemExit as end:
-            if exit_code(end):
-                raise
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.submodule_search_locations is not None:
+                spec = importlib.util.find_spec(f"{name}.__main__")
+        except (ModuleNotFoundError, ValueError):
+            spec = None
+    if spec is None or spec.origin is None or not os.path.isfile(spec.origin):
+        raise ProgramError(f"there is no module {name} to run, in this folder or in what python.files (-pyfs) names" + (
+            f"; for a file write flinkpy run {name}" if name.endswith(".py") else ""))
+    return Path(spec.origin).absolute()
+
+
+def run_program(file: Path, arguments: Sequence[str], module: str | None = None) -> None:
+    """Runs the program's file, or the module that it is of, to its end. Its exceptions propagate; ``sys.exit(0)`` is a normal end."""
+    folder = str(file.resolve().parent) if module is None else os.getcwd()  # like Python: the folder of the file, not of a link to it
+    argv, sys.argv = sys.argv, [str(file), *arguments]
+    try:
+        with _first_on_path(folder):
+            if module is None:
+                runpy.run_path(str(file), run_name="__main__")
+            else:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if exit_code(end):
+            raise
+    finally:
+        sys.argv = argv
 
 
 def exit_code(end: SystemExit) -> int:
@@ -58,14 +84,13 @@ def exit_message(end: SystemExit) -> str | None:
 
 
 @contextmanager
-def _as_program(script: Path, arguments: Sequence[str]) -> Iterator[None]:
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.resolve().parent))  # like Python: the folder of the file, not of a link to it
+def _first_on_path(folder: str) -> Iterator[None]:
+    path = list(sys.path)
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.argv, sys.path[:] = argv, path
+        sys.path[:] = path
 
 
 def _nearest(path: Path) -> str | None:

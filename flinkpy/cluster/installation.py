@@ -4,9 +4,12 @@ removed while a session runs on it."""
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import subprocess
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import flinkpy
@@ -28,6 +31,21 @@ def state() -> frozenset[tuple[str, int, int]]:
         return frozenset((str(source), (found := source.stat()).st_size, found.st_mtime_ns) for source in _sources(_home()))
     except OSError:  # they are being removed, or replaced
         return frozenset()
+
+
+def commit() -> str | None:
+    """The commit that this installation was made from, where it is known: of a working copy, or of an installation by pip from git."""
+    if (_home().parent / ".git").exists():
+        git = ["git", "-C", str(_home().parent), "rev-parse", "--short=12", "HEAD"]
+        try:
+            return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip() or None
+        except (OSError, subprocess.CalledProcessError):
+            return None
+    try:
+        origin = json.loads(metadata.distribution("flinkpy").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        return None
+    return str(origin["vcs_info"]["commit_id"])[:12] if "vcs_info" in origin else None
 
 
 def _home() -> Path:

@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from flinkpy.core.errors import ConfigurationError
-from flinkpy.core.options.compatibility import PYTHON_ARCHIVES, PYTHON_EXECUTABLE, PYTHON_REQUIREMENTS
+from flinkpy.core.options.compatibility import (
+    PYTHON_ARCHIVES,
+    PYTHON_EXECUTABLE,
+    PYTHON_REQUIREMENTS,
+)
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.fetched_files import local_copy
 from flinkpy.core.program.python_files import ZIPS, listed, put_on_path
@@ -35,7 +39,9 @@ EXECUTABLE_VARIABLE = "python"  # where Flink tells its functions which interpre
 _SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 _told: set[str] = set()  # by this process
-_links: dict[str, str] = {}  # of archives in the working directory, and the folder that each leads to
+_links: dict[
+    str, str
+] = {}  # of archives in the working directory, and the folder that each leads to
 _unpacked: set[tuple[str, str, int]] = set()
 _PREFIX = "flinkpy-archive-"
 
@@ -51,8 +57,10 @@ def use_program_files(configuration: Mapping[str, Any]) -> None:
     if executable:
         os.environ[EXECUTABLE_VARIABLE] = executable
         if not _is_this_interpreter(executable):
-            _tell(f"{PYTHON_EXECUTABLE.key}: embedded, functions run in this process, which {sys.executable} runs, and not {executable}: start the "
-                  f"program with it ({executable} -m flinkpy run ...), or run it on Ray (-t ray)")
+            _tell(
+                f"{PYTHON_EXECUTABLE.key}: embedded, functions run in this process, which {sys.executable} runs, and not {executable}: start the "
+                f"program with it ({executable} -m flinkpy run ...), or run it on Ray (-t ray)"
+            )
 
 
 def stage_archive(folder: Path, entry: str) -> None:
@@ -62,7 +70,9 @@ def stage_archive(folder: Path, entry: str) -> None:
     path = local_copy(name, ARCHIVES)
     goal = (folder / (target or path.name)).resolve()
     if not goal.is_relative_to(folder.resolve()):
-        raise ConfigurationError(f"{ARCHIVES}: the target {target} lies outside of the working directory")
+        raise ConfigurationError(
+            f"{ARCHIVES}: the target {target} lies outside of the working directory"
+        )
     goal.mkdir(parents=True, exist_ok=True)
     if path.suffix in ZIPS:
         unzip(path, goal)
@@ -86,7 +96,11 @@ def requirement_lines(file: str) -> list[str]:
     """Returns the lines of a requirements.txt that name a package. Raises ConfigurationError if there is no such
     file."""
     lines = local_copy(file, REQUIREMENTS).read_text(encoding="utf-8").splitlines()
-    return [line for line in (line.partition(" #")[0].strip() for line in lines) if line and not line.startswith("#")]
+    return [
+        line
+        for line in (line.partition(" #")[0].strip() for line in lines)
+        if line and not line.startswith("#")
+    ]
 
 
 # -- archives ------------------------------------------------------------------------------------------------------------------------
@@ -102,8 +116,10 @@ def _unpack_here(entry: str) -> None:
     link = os.path.abspath(top)
     if link not in _links:
         if os.path.lexists(link) and not _is_abandoned(link):
-            _tell(f"{ARCHIVES}: functions run in this process and its folder, which has {top} already, so {entry} is not unpacked there: "
-                  f"give it another target folder")
+            _tell(
+                f"{ARCHIVES}: functions run in this process and its folder, which has {top} already, so {entry} is not unpacked there: "
+                f"give it another target folder"
+            )
             return
         _link(link, top)
     unpacked = (link, entry, local_copy(name, ARCHIVES).stat().st_mtime_ns)
@@ -121,8 +137,10 @@ def _link(link: str, top: str) -> None:
             os.unlink(link)
         os.symlink(os.path.join(folder, top), link)
     except OSError as error:
-        raise ConfigurationError(f"{ARCHIVES}: embedded, archives are unpacked in this process's folder, where {top} cannot be made: "
-                                 f"{error.strerror or error}") from None
+        raise ConfigurationError(
+            f"{ARCHIVES}: embedded, archives are unpacked in this process's folder, where {top} cannot be made: "
+            f"{error.strerror or error}"
+        ) from None
     _links[link] = folder
 
 
@@ -151,11 +169,15 @@ def _check_requirements(requirements: str | None) -> None:
     install = f"pip install{f' --no-index --find-links {folder}' if folder else ''} -r {file}"
     missing = [wanted for wanted, version in found if version is None]
     if missing:
-        raise ConfigurationError(f"embedded, functions run in this process, which lacks {', '.join(missing)} of {file}: "
-                                 f"{install}, or run it on Ray (-t ray)")
+        raise ConfigurationError(
+            f"embedded, functions run in this process, which lacks {', '.join(missing)} of {file}: "
+            f"{install}, or run it on Ray (-t ray)"
+        )
     for wanted, version in found:
-        _tell(f"{REQUIREMENTS}: embedded, functions run in this process, which has version {version} where {file} says {wanted}; "
-              f"{install}, or run it on Ray (-t ray), if that matters")
+        _tell(
+            f"{REQUIREMENTS}: embedded, functions run in this process, which has version {version} where {file} says {wanted}; "
+            f"{install}, or run it on Ray (-t ray), if that matters"
+        )
 
 
 def _unmet(lines: list[str]) -> Iterator[tuple[str, str | None]]:
@@ -180,7 +202,9 @@ def _unmet(lines: list[str]) -> Iterator[tuple[str, str | None]]:
 
 def _is_this_interpreter(executable: str) -> bool:
     found = shutil.which(executable)
-    return found is not None and (found == sys.executable or os.path.samefile(found, sys.executable))
+    return found is not None and (
+        found == sys.executable or os.path.samefile(found, sys.executable)
+    )
 
 
 def _tell(message: str) -> None:

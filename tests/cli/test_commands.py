@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flinkpy import __version__
-from flinkpy.cli.main import main
 from flinkpy.core.ids import JobId, OperatorId
 from flinkpy.core.options.engine import TASK_SLOTS
 from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-
-
-class Outcome:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-Flinkpy = Callable[..., Outcome]
-
-
-@pytest.fixture
-def flinkpy(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Flinkpy:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Outcome:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        code = end.value.code
-        return Outcome(code if isinstance(code, int) else 0 if code is None else 1, captured.out, captured.err)
-
-    return call
+from tests.cli.conftest import Flinkpy
 
 
 def job(folder: Path, text: str, name: str = "job.py") -> str:
@@ -43,9 +21,11 @@ def job(folder: Path, text: str, name: str = "job.py") -> str:
     return name
 
 
-def test_version(flinkpy: Flinkpy) -> None:
+def test_the_version_is_told_with_the_commit(flinkpy: Flinkpy) -> None:
     outcome = flinkpy("--version")
-    assert (outcome.code, outcome.out) == (0, f"flinkpy {__version__}\n")
+    assert outcome.code == 0
+    assert re.fullmatch(rf"flinkpy {re.escape(__version__)}(, commit [0-9a-f]{{12}})?\n", outcome.out)
+    assert flinkpy("-v").out == outcome.out
 
 
 def test_a_typo_in_a_command_names_the_nearest(flinkpy: Flinkpy) -> None:

@@ -32,7 +32,11 @@ def path_of(location: str) -> str:
     >>> path_of("file:///data/my%20model.bin"), path_of("model.bin")
     ('/data/my model.bin', 'model.bin')
     """
-    return unquote(urlsplit(location).path) if _URL.match(location) and not is_remote(location) else location
+    return (
+        unquote(urlsplit(location).path)
+        if _URL.match(location) and not is_remote(location)
+        else location
+    )
 
 
 def local_copy(location: str, option: str) -> Path:
@@ -59,9 +63,16 @@ def fetch(url: str, target: Path, option: str) -> None:
         found = system.get_file_info(source)
         if found.type == fs.FileType.NotFound:
             raise ConfigurationError(f"{option}: there is no {shown(store)}{path}")
-        fs.copy_files(source, str(target), source_filesystem=system, destination_filesystem=fs.LocalFileSystem())
+        fs.copy_files(
+            source,
+            str(target),
+            source_filesystem=system,
+            destination_filesystem=fs.LocalFileSystem(),
+        )
     except (OSError, ValueError, NotImplementedError) as error:
-        raise ConfigurationError(f"{option}: {shown(store)}{path} cannot be fetched: {told(error, store)}") from None
+        raise ConfigurationError(
+            f"{option}: {shown(store)}{path} cannot be fetched: {told(error, store)}"
+        ) from None
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,1 @@
+"""How arguments are read, and the options of those commands that run a program."""
