@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,11 @@ def lives(process: int) -> bool:
         return False
 
 
+def log_of(process: str) -> str:
+    """What it has written to standard error, which Ray keeps in a file."""
+    return Path(os.readlink(f"/proc/{processes()[process]}/fd/2")).read_text()
+
+
 def running(options: dict[str, Any]) -> ClusterJob:
     """A job that writes checkpoints and never ends."""
     job = submit(graph(dropped(mapped(source(Endless()), str)), "endless", 2, **options), options)
@@ -76,6 +82,8 @@ def fail_by_a_bug(process: str, endpoint: str) -> None:
 
 
 @pytest.mark.finding("faults 1")
+@pytest.mark.finding("faults 12")
+@pytest.mark.finding("newcomers 10")
 def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_at_once(options: dict[str, Any]) -> None:
     job = running(options)
     name, process = next((name, process) for name, process in processes().items() if name.startswith("taskexecutor-"))
@@ -86,6 +94,11 @@ def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_
     assert SYSTEM_CLOCK.monotonic() - told < GRACE_S
     failure = job.details().last_failure
     assert f"{name} was told to stop (SIGTERM)" in failure
+    eventually(lambda: log_of(f"jobmanager-{CLUSTER}").count(f"job 'endless' is {JobState.RUNNING.name} ") == 2)
+    log = log_of(f"jobmanager-{CLUSTER}")
+    assert re.search(rf"INFO .*{name} is lost: {name} was told to stop", log), log
+    assert re.search(rf"INFO .*job 'endless' is RESTARTING: .*{name} was told to stop", log), log
+    assert re.search(r"INFO .*checkpoint \d+ of job 'endless' is COMPLETED", log), log
     job.cancel()
 
 
