@@ -89,7 +89,8 @@ explore: $(READY) ## the property tests on new random examples, ten times as man
 findings: $(READY) ## every program that a review found wrong, and whether it is right (those on Ray: make test, on Spark: make test-spark)
 	$(BIN)/python -m pytest -q -p tests.findings.report -m 'finding and not ray and not spark'
 
-simulate: $(READY) ## real programs in the simulated cluster: 2,000 seeds, some five minutes
+simulate: $(READY) ## the simulated cluster: 2,000 seeds of its control plane and 2,000 of real programs, some ten minutes
+	$(BIN)/python -m flinkpy.testing.simulation --seeds 0:2000 -j 2
 	$(BIN)/python -m flinkpy.testing.simulation --programs --seeds 0:2000 -j 2
 
 mutants: $(READY) ## breaks each rule that matters, and says which tests notice

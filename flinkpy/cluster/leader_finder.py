@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from flinkpy.actors.rpc.endpoint import NoGateway, RpcEndpoint
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderInformation, LeaderRetrievalService
-from flinkpy.actors.rpc.service import RpcService
+from flinkpy.actors.rpc.service import Cancellable, RpcService
 from flinkpy.cluster.session import SessionGateway, SessionInfo
 from flinkpy.core.futures import Future
 
 
 class LeaderFinder(LeaderRetrievalService):
-    """Asks the session at ``address``, and again whenever its process has died. ``exists()`` says whether it may come back; it may block. If not,
+    """Asks the session at ``address``, again whenever its process has died, and every few seconds: of a process that dies between its answer and the
+    beginning of the watch, and comes back, no death is noticed. ``exists()`` says whether it may come back; it may block. If not,
     or if another session has taken the name since, ``on_gone()`` is called."""
 
     def __init__(self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None]) -> None:
@@ -30,7 +31,7 @@ class LeaderFinder(LeaderRetrievalService):
 
 class _Search(RpcEndpoint):
     gateway = NoGateway
-    RETRY_S = 0.1
+    RETRY_S, LOOK_AGAIN_S = 0.1, 10.0
 
     def __init__(
         self, service: RpcService, address: str, session_id: str, exists: Callable[[], bool], on_gone: Callable[[], None],
@@ -38,9 +39,21 @@ class _Search(RpcEndpoint):
     ) -> None:
         super().__init__(service, "leader-finder")
         self._address, self._session_id, self._exists, self._on_gone, self._listener = address, session_id, exists, on_gone, listener
+        self._told = NO_LEADER
+        self._watch: Cancellable | None = None
+        self._next: Cancellable | None = None
 
     def on_start(self) -> None:
         self._look()
+
+    def _lost(self, reason: str) -> None:
+        self._watch = None
+        self._look()
+
+    def _look_in(self, seconds: float) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._next = self.schedule_run_async(seconds, self._look)
 
     def _look(self) -> None:
         self.connect(self._address, SessionGateway).compose(lambda session: session.describe()).add_done_callback(self._described)
@@ -52,8 +65,12 @@ class _Search(RpcEndpoint):
         elif info.session_id != self._session_id:
             self._on_gone()
         else:
-            self._listener(info.resource_manager)
-            self.service.watch(self, self._address, lambda reason: self._look())
+            self._look_in(self.LOOK_AGAIN_S)
+            if self._watch is None:
+                self._watch = self.service.watch(self, self._address, self._lost)
+            if info.resource_manager != self._told:
+                self._told = info.resource_manager
+                self._listener(info.resource_manager)
 
     def _look_again(self) -> None:
         self.service.run_in_background(self, self._exists).add_done_callback(self._exists_or_not)
@@ -62,4 +79,4 @@ class _Search(RpcEndpoint):
         if done.error is None and not done.result(timeout=0):
             self._on_gone()
         else:
-            self.schedule_run_async(self.RETRY_S, self._look)
+            self._look_in(self.RETRY_S)

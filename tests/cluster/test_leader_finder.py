@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flinkpy.actors.rpc.leadership import LeaderInformation
 from flinkpy.actors.rpc.simulated.unreliable_network import SimulatedNetwork
 from flinkpy.cluster.leader_finder import LeaderFinder
@@ -48,6 +50,17 @@ def test_when_the_job_manager_has_died_it_finds_the_next_one() -> None:
     worker.network.crash("jobmanager", noticed=True)
     worker.network.run_for(1)
     worker.start_session(Future.completed(SECOND))
+    assert (worker.leaders, worker.gone) == ([FIRST, SECOND], 0)
+
+
+@pytest.mark.finding("faults 16")
+def test_it_finds_the_next_one_also_if_nobody_notices_the_death() -> None:
+    """The process dies between its answer and the beginning of the watch: Ray has started the next one under its name when that begins."""
+    worker = Worker()
+    worker.start_session(Future.completed(FIRST))
+    worker.network.crash("jobmanager", noticed=False)
+    worker.start_session(Future.completed(SECOND))
+    worker.network.run_for(15)
     assert (worker.leaders, worker.gone) == ([FIRST, SECOND], 0)
 
 

@@ -95,10 +95,10 @@ def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_
     failure = job.details().last_failure
     assert f"{name} was told to stop (SIGTERM)" in failure
     eventually(lambda: log_of(f"jobmanager-{CLUSTER}").count(f"job 'endless' is {JobState.RUNNING.name} ") == 2)
+    eventually(lambda: None is not re.search(r"INFO .*checkpoint \d+ of job 'endless' is COMPLETED", log_of(f"jobmanager-{CLUSTER}")))
     log = log_of(f"jobmanager-{CLUSTER}")
     assert re.search(rf"INFO .*{name} is lost: {name} was told to stop", log), log
     assert re.search(rf"INFO .*job 'endless' is RESTARTING: .*{name} was told to stop", log), log
-    assert re.search(r"INFO .*checkpoint \d+ of job 'endless' is COMPLETED", log), log
     job.cancel()
 
 

@@ -15,6 +15,8 @@ REGRESSIONS: dict[int, str] = {
     316: "the store failed when a JobMaster asked who leads, and at the job's end all its files stayed",
     356: "a TaskExecutor waited for ever to tell a JobMaster of its predecessor's task, and that JobMaster had ended",
     716: "workers of the ResourceManager before came when others had been started in their place: more than slots.max",
+    231: "a worker whose JobManager died and came back without anybody noticing never asked again who leads, and registered nowhere for ever",
+    252: "the same",
     1255: "a task had finished, and its thread for files wrote while the JobMaster removed what was left",
     4033: "a doubled slot request made a connection anew, and a late submission started a task on it before its JobMaster had answered",
 }

@@ -13,12 +13,14 @@ from flinkpy.actors.job_master.job_master import JobMaster
 from flinkpy.actors.job_store import Inheritance, JobStore
 from flinkpy.actors.resource_manager.resource_manager import ResourceManager
 from flinkpy.actors.rpc.delivery.envelope import Message, RpcAnswer, RpcInvocation
-from flinkpy.actors.rpc.leadership import StandaloneLeadership, connect_to_leader
+from flinkpy.actors.rpc.leadership import LeaderRetrievalService, StandaloneLeadership, connect_to_leader, first_leader
 from flinkpy.actors.rpc.simulated.event_queue import Place
 from flinkpy.actors.rpc.simulated.network_port import SimulatedProcess
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedHost, SimulatedRpcService
 from flinkpy.actors.rpc.simulated.unreliable_network import FaultPlan, SimulatedNetwork
 from flinkpy.actors.task_executor.task_executor import TaskExecutor
+from flinkpy.cluster.leader_finder import LeaderFinder
+from flinkpy.cluster.session import RestPlace, SessionEndpoint
 from flinkpy.cluster.take_over import TakeOver, with_checkpoint_folder
 from flinkpy.core.errors import EngineError, RemoteError
 from flinkpy.core.futures import Future
@@ -48,6 +50,7 @@ class Machines(Protocol):
 HIGH_AVAILABILITY = HighAvailability("simulated://store", "cluster")
 TERM_BEGINS_S = 600.0
 ECHO_S = 3.0  # how late an echo comes at most
+SESSION = "session"
 DISPATCHER, RESOURCE_MANAGER, CLIENT = "dispatcher", "resourcemanager", "client"
 
 
@@ -167,9 +170,11 @@ class SimulatedCluster:
     def __init__(
         self, seed: int = 0, faults: FaultPlan = FaultPlan(), *, rpc_config: RpcConfig = RpcConfig(), slot_config: SlotConfig = SlotConfig(),  # noqa: B008
         max_slots: int | None = None, start_s: float = 1.0, failing: float = 0.0, told_late_s: float = 0.0,
-        failing_files: float = 0.0, machines: Machines | None = None, masters_come_back: bool = False,
+        failing_files: float = 0.0, machines: Machines | None = None, masters_come_back: bool = False, workers_ask: bool = False,
     ) -> None:
-        """With ``machines``, TaskExecutors run real tasks on them, and stand-ins for tasks otherwise."""
+        """With ``machines``, TaskExecutors run real tasks on them, and stand-ins for tasks otherwise. With ``workers_ask`` those ask the session who
+        leads, as on Ray."""
+        self._workers_ask = workers_ask
         self.network = WatchedNetwork(seed, faults, rpc_config)
         self._machines = machines
         self.files = ClusterFiles(self.network.random, failing_files)
@@ -178,7 +183,7 @@ class SimulatedCluster:
         self._rpc_config, self._slot_config, self._told_late_s = rpc_config, slot_config, told_late_s
         self.client_service = self.network.service(CLIENT)
         self.driver = SimulatedDriver(self, max_slots=max_slots, start_s=start_s, failing=failing)
-        ids = IdFactory(self.network.random.getrandbits(64))
+        self._ids = ids = IdFactory(self.network.random.getrandbits(64))
         self.managing, self.dispatching = StandaloneLeadership(ids), StandaloneLeadership(ids)
         self.workers: dict[ResourceId, SimulatedWorker] = {}
         self.job_masters: dict[JobId, JobMaster] = {}
@@ -207,10 +212,15 @@ class SimulatedCluster:
         def lead(done: Future[Inheritance]) -> None:
             inheritance = done.result(timeout=0)
             self.terms, self._store = self.terms + 1, inheritance.store
+            if self._workers_ask:  # this process knows of no leaders before it
+                self.managing, self.dispatching = StandaloneLeadership(self._ids), StandaloneLeadership(self._ids)
             if RESOURCE_MANAGER not in self.network.processes:
                 previous = [resource_id for resource_id, worker in self.workers.items() if worker.on_failure is not None]
                 self.resource_manager = self._start_resource_manager(previous)
             self._start_dispatcher(service, inheritance)
+            if self._workers_ask:
+                leaders = first_leader(self.dispatching.retrieval()), first_leader(self.managing.retrieval())
+                SessionEndpoint(service, {}, *leaders, RestPlace(), session_id=SESSION).start()
 
         take_over.inheritance.add_done_callback(lead)
         take_over.start()
@@ -266,8 +276,11 @@ class SimulatedCluster:
             runner = self._machines.runner_of(service, self.files.store_of)
         else:
             runner = SimulatedTaskRunner(service, segments, self._is_kept, self._streams)
+        leader: LeaderRetrievalService = self.managing.retrieval()
+        if self._workers_ask:
+            leader = LeaderFinder(service, f"{DISPATCHER}/session", SESSION, lambda: True, lambda: None)
         executor = TaskExecutor(
-            service, resource_id, runner, [profile] * slots, self.managing.retrieval(),
+            service, resource_id, runner, [profile] * slots, leader,
             slot_config=self._slot_config, rpc_config=self._rpc_config, on_refused=lambda reason: self._refused(resource_id))
         worker = self.workers[resource_id] = SimulatedWorker(service, executor, runner, slots, on_failure)
         executor.start()

@@ -17,6 +17,7 @@ FAULTS_END_S = 25.0
 # Seeds 0 and 1, 5 and 6, ...: those that found something before there were checkpoints are all among the others.
 CHECKPOINTED_OF_FIVE = 2
 MASTERS_DIE = (1, 2)  # seeds 1 and 2, 6 and 7, ...: with checkpoints and without
+WORKERS_DIE_WITH_MASTERS = (11, 12)  # and 31 and 32, ...: some of these seeds, none that found something before
 
 RPC = RpcConfig(
     ask_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=2), heartbeat_timeout=timedelta(seconds=7),
@@ -79,12 +80,15 @@ class Scenario:
     manager_crashes: tuple[ManagerCrash, ...]
     failing_files: float = 0.0
     masters_crashes: tuple[MastersCrash, ...] = ()
+    workers_ask: bool = False  # who leads, as on Ray; else they are told
 
     @staticmethod
     def of(seed: int) -> Scenario:
         scenario = Scenario._without_checkpoints(seed)
         if seed % 5 in MASTERS_DIE:
             scenario = scenario._with_dying_masters(random.Random(seed * 7919 + 5))
+        if seed % 20 in WORKERS_DIE_WITH_MASTERS:
+            scenario = scenario._with_workers_that_die_with_masters(random.Random(seed * 7919 + 7))
         has_checkpoints = seed % 5 < CHECKPOINTED_OF_FIVE
         if has_checkpoints:
             scenario = scenario._with_checkpoints(random.Random(seed * 7919 + 4))
@@ -96,6 +100,16 @@ class Scenario:
     def _with_dying_masters(self, chance: random.Random) -> Scenario:
         crashes = tuple(MastersCrash(_moment(chance), chance.random() < 0.5, 4 * chance.random()) for _ in range(chance.choice((1, 1, 2, 3))))
         return replace(self, masters_crashes=crashes)
+
+    def _with_workers_that_die_with_masters(self, chance: random.Random) -> Scenario:
+        """At each death of the masters a worker dies, in the same instant or a moment before or after. Soon after some deaths masters die once more.
+        The ResourceManager never dies alone, as on Ray."""
+        masters = list(self.masters_crashes)
+        again = [each for each in masters if chance.random() < 0.5]
+        masters += [replace(each, at_s=each.at_s + each.back_after_s + chance.choice((0.01, 0.1, 1.0))) for each in again]
+        together = [max(0.0, each.at_s + chance.choice((0.0, 0.0, -0.01, 0.01, 0.3))) for each in masters]
+        crashes = tuple(Crash(at_s, chance.randrange(100), chance.random() < 0.5, 4 * chance.random()) for at_s in together)
+        return replace(self, masters_crashes=tuple(masters), crashes=(*self.crashes, *crashes), manager_crashes=(), workers_ask=True)
 
     def _with_checkpoints(self, chance: random.Random) -> Scenario:
         """The same faults, and a store of files that fails, too."""

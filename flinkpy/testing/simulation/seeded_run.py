@@ -151,7 +151,7 @@ class SimulationRun:
         self.cluster = SimulatedCluster(
             scenario.seed, scenario.faults, rpc_config=RPC, slot_config=scenario.slots, max_slots=scenario.max_slots, failing=scenario.failing,
             told_late_s=TOLD_LATE_S, failing_files=scenario.failing_files,
-            masters_come_back=bool(scenario.masters_crashes))
+            masters_come_back=bool(scenario.masters_crashes), workers_ask=scenario.workers_ask)
         self.network = self.cluster.network
         self.network.after_event = Invariants(self.cluster)
         self._workers = 0
