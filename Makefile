@@ -63,9 +63,9 @@ tests-wide: $(READY)  ## what `make test` leaves out: long tests, every form of 
 test-spark: $(SPARK_READY)  ## the tests that start Spark
 	$(BIN)/pytest tests/findings tests/spark tests/examples -m spark
 
-test-flink: $(READY) ## Flink's own command line against our REST (brings Flink's jars once: 320 MB; needs a Java)
+test-flink: $(READY) ## Flink's own command line and page against our REST (brings Flink's jars once: 320 MB; needs a Java)
 	@test -d build/flink/pyflink/lib || $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --target build/flink apache-flink-libraries==2.3.0
-	FLINK_LIB=build/flink/pyflink/lib $(BIN)/pytest tests/web/test_flinks_command_line.py
+	FLINK_LIB=build/flink/pyflink/lib $(BIN)/pytest tests/web/test_flinks_command_line.py tests/web/test_flinks_page.py
 
 fuzz: $(READY) ## 10,000 odd requests to the REST endpoint, a minute (the tests send 1,000)
 	FUZZ_REQUESTS=10000 $(BIN)/pytest -s --timeout 900 tests/web/test_fuzz.py

@@ -130,6 +130,23 @@ class SchedulerConfig:
         config.restart_strategy()
         return config
 
+    def restart_in_words(self) -> str:
+        """The strategy in force by its name, and what it does, for people.
+
+        >>> SchedulerConfig.of({"restart-strategy.type": "fixed-delay"}).restart_in_words()
+        'fixed-delay: 1 restart at most, each after 1 s'
+        """
+        if self.restart == "fixed-delay":
+            return f"fixed-delay: {_restarts(self.attempts)} at most, each after {_seconds(self.delay_s)}"
+        if self.restart == "failure-rate":
+            within = f"{self.rate_max} in {_seconds(self.rate_interval_s)}"
+            return f"failure-rate: unless more failures than {within}, after {_seconds(self.rate_delay_s)}"
+        if self.restart == "exponential-delay":
+            most = "" if self.exp_attempts is None else f"; {_restarts(self.exp_attempts)} in a row at most"
+            pauses = f"after {_seconds(self.exp_initial_s)}, then {self.exp_factor:g} times as long each time, up to {_seconds(self.exp_max_s)}"
+            return f"exponential-delay: {pauses}; anew after {_seconds(self.exp_reset_s)} without a failure{most}"
+        return f"{self.restart}: the first failure ends the job"
+
     def restart_strategy(self) -> RestartStrategy:
         """A new one, for one run of the job."""
         if self.restart == "none":
@@ -143,6 +160,15 @@ class SchedulerConfig:
             return ExponentialDelay(self.exp_initial_s, self.exp_max_s, self.exp_factor, self.exp_reset_s, self.exp_attempts, self.exp_lost_s)
         raise ConfigurationError(
             f"option {options.RESTART_STRATEGY.key}: {self.restart!r} is none of none, fixed-delay, failure-rate, exponential-delay")
+
+
+def _restarts(number: int) -> str:
+    return f"{number} restart{'' if number == 1 else 's'}"
+
+
+def _seconds(seconds: float) -> str:
+    """A pause as it is written in options."""
+    return f"{seconds:g} s" if seconds >= 1 or seconds == 0 else f"{seconds * 1000:g} ms"
 
 
 def _at_least(bound: int, value: Any, key: str) -> Any:

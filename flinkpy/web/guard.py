@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flinkpy.web.failed_requests import failed
@@ -62,6 +63,21 @@ class Guard:
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode(), self._token.encode()):
             return 401, "the token is missing or wrong: send the header 'Authorization: Bearer …' with the token that the start printed"
         return None
+
+
+def refuse_other_sites(request: Request) -> None:
+    """For a GET that changes something: a picture or a link on a page of another site sends it without an ``Origin``,
+    so a browser must say that it comes from a page of this endpoint. Raises a 403 if it does not."""
+    headers = request.headers
+    site, referrer = headers.get("sec-fetch-site"), headers.get("referer")
+    if site is not None:
+        is_own = site == "same-origin"
+    elif referrer is not None:
+        is_own = _place(referrer) == headers.get("host", "")
+    else:  # no browser, or one that hides where it comes from
+        is_own = not headers.get("user-agent", "").startswith("Mozilla/")
+    if not is_own:
+        raise HTTPException(403, "pages of other sites may not do this: only a page of this endpoint may, and PATCH may")
 
 
 class _Limited:

@@ -260,6 +260,6 @@ CHANGE: Mapping[tuple[str, str], Described] = {
     ("POST", "/savepoint-disposal"): Described(TRIGGERED, (), 200, ("savepoint-path",)),
     ("DELETE", "/cluster"): Described(NOTHING),
 }
-# What is there for programs of the JVM alone, or beyond what flinkpy is to do: jars, datasets, applications, the submission of jobs, coordinators of
-# operators, JVM profilers, the history of rescaling.
-OUT_OF_SCOPE = ("/jars/", "/datasets", "/applications", "/coordinators/", "/profiler", "/rescales", "/clientHeartbeat")
+# What is there for programs of the JVM alone, or beyond what flinkpy is to do: jars, datasets, programs that run as applications, the submission
+# of jobs, coordinators of operators, JVM profilers, the history of rescaling.
+OUT_OF_SCOPE = ("/jars/", "/datasets", "/run-application", "/coordinators/", "/profiler", "/rescales", "/clientHeartbeat")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from flinkpy.actors.execution_graph_info import SubtaskInfo, VertexInfo
 from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.core.secrets.hidden_secrets import HIDDEN, shown_options
+from flinkpy.scheduler.restart import SchedulerConfig
 from flinkpy.web.answers import metric_answers
 from flinkpy.web.answers.states import counts_by_state, span, state_of
 from flinkpy.web.json_response import JSONResponse
@@ -78,3 +81,23 @@ def test_text_that_utf_8_cannot_hold_is_told_with_signs_in_its_place() -> None:
 def test_the_values_of_secrets_are_hidden_whatever_the_case_of_their_keys() -> None:
     configuration = {"a.Password": "x", "s3.secret-key": "x", "b.token": "x", "aws.Access-Key": "x", "parallelism.default": 4}
     assert shown_options(configuration) == {**dict.fromkeys(sorted(configuration), HIDDEN), "parallelism.default": "4"}
+
+
+@pytest.mark.finding("newcomers 11")
+@pytest.mark.parametrize(("value", "shown"), [
+    (timedelta(seconds=3), "3 s"), (timedelta(milliseconds=1500), "1500 ms"), (timedelta(minutes=2), "120 s"), (True, "true"), (4, "4"),
+])
+def test_values_are_shown_as_options_are_written(value: Any, shown: str) -> None:
+    assert shown_options({"some.option": value}) == {"some.option": shown}
+
+
+@pytest.mark.finding("newcomers 11")
+@pytest.mark.parametrize(("configuration", "says"), [
+    ({}, "none: the first failure ends the job"),
+    ({"execution.checkpointing.interval": "1 s"}, "exponential-delay: after 1 s, then 1.5 times as long each time, up to 60 s"),
+    ({"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "3", "restart-strategy.fixed-delay.delay": "50 ms"},
+     "fixed-delay: 3 restarts at most, each after 50 ms"),
+    ({"restart-strategy.type": "failurerate"}, "failure-rate: unless more failures than 1 in 60 s, after 1 s"),
+])
+def test_the_restart_strategy_in_force_is_named_with_what_it_does(configuration: dict[str, str], says: str) -> None:
+    assert SchedulerConfig.of(configuration).restart_in_words().startswith(says)

@@ -21,10 +21,14 @@ from tests.web.rest import Rest, held_job
 from tests.web.told_routes import PAGE, told
 
 # Routes of our own, which Flink does not have
-OURS = frozenset({"/jobs/:jobid/loads", "/jobs/:jobid/vertices/:vertexid/attempts"})
+OURS = frozenset({
+    "/jobs/:jobid/loads", "/jobs/:jobid/vertices/:vertexid/attempts", "/taskmanagers/figures",
+    # Flink's page asks these from 2.3 on: tests/web/test_flinks_page.py
+    "/applications/overview", "/applications/:applicationid", "/applications/:applicationid/exceptions", "/applications/:applicationid/cancel",
+})
 # Fields of our own, beside Flink's
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
-    "/taskmanagers": ("host", "pid", "registered"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "python"),
+    "/taskmanagers": ("host", "pid", "registered", "jobs"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "jobs", "python"),
     "/taskmanagers/:taskmanagerid/logs": ("kind",), "/jobmanager/logs": ("kind",),
 }
 JOBS = ("running", "failed", "finished")

@@ -9,8 +9,9 @@ from typing import Any
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
-from flinkpy.core.options.engine import RUNTIME_MODE, RuntimeMode
+from flinkpy.core.options.engine import OBJECT_REUSE, RUNTIME_MODE, RuntimeMode
 from flinkpy.core.options.schema import read
+from flinkpy.scheduler.restart import SchedulerConfig
 from flinkpy.web.answers.java_exceptions import failure_cause
 from flinkpy.web.answers.states import UNKNOWN, counters, counts_by_state, endpoint_of, span, state_of, times
 
@@ -90,8 +91,9 @@ def config(job: ExecutionGraphInfo, shown: Mapping[str, str]) -> dict[str, Any]:
     return {
         "jid": job.job_id, "name": job.name,
         "execution-config": {
-            "restart-strategy": shown.get("restart-strategy.type", "default"),
-            "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1), "object-reuse-mode": False,
+            "restart-strategy": SchedulerConfig.of(job.configuration).restart_in_words(),
+            "job-parallelism": max((len(vertex.subtasks) for vertex in job.vertices), default=1),
+            "object-reuse-mode": bool(read(job.configuration, OBJECT_REUSE)),
             "user-config": dict(shown),
         },
     }

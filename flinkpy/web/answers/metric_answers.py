@@ -25,6 +25,13 @@ def skew(numbers: list[float]) -> float:
 
 
 AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {"min": min, "max": max, "sum": sum, "avg": fmean, "skew": skew}
+_JAVA_ONLY = (
+    "Status.JVM.Memory.Metaspace.Used", "Status.JVM.Memory.Metaspace.Max", "Status.JVM.Memory.NonHeap.Used",
+    "Status.JVM.Memory.NonHeap.Committed", "Status.JVM.Memory.NonHeap.Max", "Status.JVM.Memory.Direct.Count",
+    "Status.JVM.Memory.Direct.MemoryUsed", "Status.JVM.Memory.Direct.TotalCapacity", "Status.JVM.Memory.Mapped.Count",
+    "Status.JVM.Memory.Mapped.MemoryUsed", "Status.JVM.Memory.Mapped.TotalCapacity",
+    "Status.Flink.Memory.Managed.Used", "Status.Flink.Memory.Managed.Total",
+)
 _IN_NAME = str.maketrans({" ": "_", ":": "_", ",": "_", '"': None})  # as Flink replaces it: commas divide the names of a request
 _IN_OPERATOR = _IN_NAME | str.maketrans({".": "_"})
 
@@ -32,6 +39,19 @@ _IN_OPERATOR = _IN_NAME | str.maketrans({".": "_"})
 def of_cluster(overview: ClusterOverview) -> dict[str, float]:
     return {"numRegisteredTaskManagers": overview.task_executors, "numRunningJobs": overview.jobs_running,
             "taskSlotsTotal": overview.slots_total, "taskSlotsAvailable": overview.slots_free}
+
+
+def as_of_java(values: Mapping[str, Value], physical_memory: int) -> dict[str, Value]:
+    """The metrics of a process under the names of the Java machine, which Flink's page asks for: its memory is the
+    heap. What only a Java machine has is 0. They are not among the names that are listed."""
+    heap = values.get("Status.Python.Memory.RSS", 0)
+    return {
+        "Status.JVM.Memory.Heap.Used": heap, "Status.JVM.Memory.Heap.Committed": heap,
+        "Status.JVM.Memory.Heap.Max": physical_memory,
+        "Status.JVM.CPU.Time": values.get("Status.Python.CPU.Time", 0),
+        "Status.JVM.Threads.Count": values.get("Status.Python.Threads.Count", 0),
+        **dict.fromkeys(_JAVA_ONLY, 0), **values,
+    }
 
 
 def of_job(job: ExecutionGraphInfo) -> dict[str, float]:

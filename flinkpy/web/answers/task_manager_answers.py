@@ -2,45 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.inspector.inspector_gateway import ProcessFigures
 from flinkpy.actors.task_executor_info import TaskExecutorInfo
+from flinkpy.core.ids import JobId, ResourceId
+from flinkpy.core.lifecycles import ExecutionState
 from flinkpy.graph.deployment import SlotStatus
 from flinkpy.graph.resources import ResourceProfile
+from flinkpy.web.answers.states import UNKNOWN
 
 MB = 1 << 20
+_THERE = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING, ExecutionState.CANCELING)
 
 
-def listed(executors: Iterable[TaskExecutorInfo]) -> dict[str, Any]:
-    return {"taskmanagers": [_summary(executor) for executor in executors]}
+Tasks: TypeAlias = Mapping[tuple[ResourceId, JobId], int]
+"""How many tasks of a job run at a TaskExecutor."""
 
 
-def details(executor: TaskExecutorInfo, figures: ProcessFigures | None) -> dict[str, Any]:
-    """Without ``figures`` the process has not answered."""
+def tasks_of(jobs: Iterable[ExecutionGraphInfo]) -> Tasks:
+    """As the jobs tell."""
+    return Counter(
+        (subtask.location.resource_id, job.job_id) for job in jobs for vertex in job.vertices for subtask in vertex.subtasks
+        if subtask.location is not None and subtask.state in _THERE)
+
+
+def listed(executors: Iterable[TaskExecutorInfo], tasks: Tasks) -> dict[str, Any]:
+    return {"taskmanagers": [_summary(executor, tasks) for executor in executors]}
+
+
+def details(executor: TaskExecutorInfo, figures: ProcessFigures | None, tasks: Tasks) -> dict[str, Any]:
+    """Without ``figures`` the process has not answered. Where a job has several slots here, nobody knows which of its
+    tasks are in which."""
     taken = [slot for slot in executor.slots if slot.job_id is not None]
+    slots = Counter(slot.job_id for slot in taken)
     return {
-        **_summary(executor),
+        **_summary(executor, tasks),
         "metrics": _memory(executor, figures),
-        "allocatedSlots": [{"jobId": slot.job_id, "resource": _resources([slot]), "assignedTasks": 0} for slot in taken],
+        "allocatedSlots": [{
+            "jobId": slot.job_id, "resource": _resources([slot]),
+            "assignedTasks": tasks.get((executor.resource_id, slot.job_id), 0) if slot.job_id and slots[slot.job_id] == 1 else UNKNOWN,
+        } for slot in taken],
     }
 
 
-def _summary(executor: TaskExecutorInfo) -> dict[str, Any]:
+def figures(told: Mapping[ResourceId, ProcessFigures]) -> dict[str, Any]:
+    """What the processes use, of those that have answered. Flink has no such route."""
+    return {"taskmanagers": [{
+        "id": resource_id, "at": each.at_ms, "rss": each.rss, "cpuSeconds": each.cpu_s, "threads": each.threads,
+    } for resource_id, each in told.items()]}
+
+
+def _summary(executor: TaskExecutorInfo, tasks: Tasks) -> dict[str, Any]:
     process = executor.process
     free = [slot for slot in executor.slots if slot.job_id is None and slot.allocation_id is None]
     return {
         "id": executor.resource_id, "path": executor.address, "dataPort": executor.data_port, "jmxPort": -1,
         "timeSinceLastHeartbeat": executor.heartbeat_ms,  # a moment, in Flink too
-        "slotsNumber": len(executor.slots), "freeSlots": len(free), "assignedTasks": 0,
+        "slotsNumber": len(executor.slots), "freeSlots": len(free),
+        "assignedTasks": sum(count for (place, _), count in tasks.items() if place == executor.resource_id),
         "totalResource": _resources(executor.slots), "freeResource": _resources(free),
         "hardware": {"cpuCores": process.cpu_cores, "physicalMemory": process.physical_memory, "freeMemory": 0, "managedMemory": 0},
         "memoryConfiguration": dict.fromkeys((
             "frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory", "managedMemory", "jvmMetaspace", "jvmOverhead",
             "totalFlinkMemory", "totalProcessMemory"), 0),
         "blocked": False,
-        "host": executor.host or process.host, "pid": process.pid, "registered": executor.registered_ms,  # not in Flink
+        "host": executor.host or process.host, "pid": process.pid, "registered": executor.registered_ms,
+        "jobs": sorted({slot.job_id for slot in executor.slots if slot.job_id is not None}),  # these are not in Flink
     }
 
 

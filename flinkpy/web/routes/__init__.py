@@ -6,6 +6,7 @@ from starlette.routing import Mount, Router
 
 from flinkpy.web.routes import (
     accumulator_routes,
+    application_routes,
     checkpoint_routes,
     cluster_routes,
     disposal_routes,
@@ -25,6 +26,8 @@ V1 = [
     *disposal_routes.ROUTES,
     *vertex_routes.ROUTES,
     *accumulator_routes.ROUTES,
+    *application_routes.ROUTES,
     *process_routes.ROUTES,
 ]
-ROUTES = [Mount("/v1", Router(V1, redirect_slashes=False)), *V1, *metric_routes.PROMETHEUS_ROUTES]
+_ALL = [*V1, *job_routes.CHANGING_BY_GET]
+ROUTES = [Mount("/v1", Router(_ALL, redirect_slashes=False)), *_ALL, *metric_routes.PROMETHEUS_ROUTES]

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from flinkpy.actors.execution_graph_info import SubtaskInfo
+from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.ids import ExecutionVertexId, JobId, JobVertexId
 from flinkpy.core.lifecycles import EXECUTION
@@ -29,6 +30,12 @@ def fetcher_of(request: Request) -> MetricFetcher:
 
 def _listed(request: Request, values: Mapping[str, Any]) -> JSONResponse:
     return JSONResponse(metric_answers.listed(values, request.query_params.get("get")))
+
+
+def _listed_of_process(request: Request, values: Mapping[str, Value], physical_memory: int) -> JSONResponse:
+    """Those who name metrics may name them as Flink's."""
+    is_named = "get" in request.query_params and bool(values)
+    return _listed(request, metric_answers.as_of_java(values, physical_memory) if is_named else values)
 
 
 def _aggregated(request: Request, each: Iterable[Mapping[str, Value]]) -> JSONResponse:
@@ -104,13 +111,15 @@ async def get_metrics_of_task_managers(request: Request) -> JSONResponse:
 
 
 async def get_task_manager_metrics(request: Request) -> JSONResponse:
-    reading = (await fetcher_of(request).reading()).task_managers.get((await task_executor_of(request)).resource_id)
-    return _listed(request, {} if reading is None else reading.values)
+    executor = await task_executor_of(request)
+    reading = (await fetcher_of(request).reading()).task_managers.get(executor.resource_id)
+    return _listed_of_process(request, {} if reading is None else reading.values, executor.process.physical_memory)
 
 
 async def get_job_manager_metrics(request: Request) -> JSONResponse:
     overview, reading = await calls_of(request).cluster(), await fetcher_of(request).reading()
-    return _listed(request, {**metric_answers.of_cluster(overview), **reading.job_manager.values})
+    values = {**metric_answers.of_cluster(overview), **reading.job_manager.values}
+    return _listed_of_process(request, values, ProcessDescription.of_this_process("").physical_memory)
 
 
 async def get_prometheus(request: Request) -> Response:

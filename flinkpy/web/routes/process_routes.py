@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
 from flinkpy.actors.inspector.inspector_gateway import LogFile, ProcessFigures
 from flinkpy.core.errors import RpcError
+from flinkpy.core.lifecycles import JOB
 from flinkpy.web.answers import process_answers, task_manager_answers
 from flinkpy.web.failed_requests import not_found
 from flinkpy.web.json_response import JSONResponse
 from flinkpy.web.log_stream import log_response
-from flinkpy.web.requests import inspectors_of, job_of, task_executor_of
+from flinkpy.web.requests import calls_of, inspectors_of, job_of, task_executor_of
 
 AddressOf = Callable[[Request], Awaitable[str]]
 """The address of the inspector of the process that a request means."""
 
 
 async def get_task_managers(request: Request) -> JSONResponse:
-    return JSONResponse(task_manager_answers.listed(await inspectors_of(request).task_executors()))
+    executors = await inspectors_of(request).task_executors()
+    return JSONResponse(task_manager_answers.listed(executors, task_manager_answers.tasks_of(await _running(request))))
+
+
+async def get_figures(request: Request) -> JSONResponse:
+    told = await inspectors_of(request).ask_all("figures", lambda inspector: inspector.request_figures())
+    return JSONResponse(task_manager_answers.figures(told))
+
+
+async def _running(request: Request) -> list[ExecutionGraphInfo]:
+    """The jobs that have tasks somewhere, as far as their JobMasters answer."""
+    calls = calls_of(request)
+    asked = [calls.execution_graph(job.job_id) for job in await calls.jobs() if not JOB.is_terminal(job.state)]
+    return [each for each in await asyncio.gather(*asked, return_exceptions=True) if isinstance(each, ExecutionGraphInfo)]
 
 
 async def get_task_manager(request: Request) -> JSONResponse:
@@ -31,7 +47,7 @@ async def get_task_manager(request: Request) -> JSONResponse:
         figures = await inspectors_of(request).ask(executor.process.inspector, "figures", lambda inspector: inspector.request_figures())
     except RpcError:
         pass  # what the ResourceManager knows is told all the same
-    return JSONResponse(task_manager_answers.details(executor, figures))
+    return JSONResponse(task_manager_answers.details(executor, figures, task_manager_answers.tasks_of(await _running(request))))
 
 
 async def get_configuration(request: Request) -> JSONResponse:
@@ -109,6 +125,7 @@ def _of_process(path: str, address_of: AddressOf) -> list[Route]:
 
 ROUTES = [
     Route("/taskmanagers", get_task_managers),
+    Route("/taskmanagers/figures", get_figures),  # Flink has it not; before the next one: it is no TaskManager
     Route("/taskmanagers/{taskmanagerid}", get_task_manager),
     *_of_process("/taskmanagers/{taskmanagerid}", _address_of_task_manager),
     Route("/jobmanager/config", get_configuration),
