@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -24,7 +26,8 @@ def table(records: Sequence[Any], names: Sequence[str] | None = None, width: int
     """The records as a table. ``names`` are the columns, if they are known; else the first record shows them. Records
     of different shapes are put into one column, ``value``.
 
-    Cells wider than ``width`` are cut (None: never); numbers are aligned to the right.
+    Cells wider than ``width`` are cut, and floats rounded to six places (None: never); moments are whole. Numbers are
+    aligned to the right.
     """
     names = list(names) if names is not None else _names(records)
     rows = [_fields(record, names) for record in records]
@@ -74,16 +77,30 @@ def _is_numbered(names: Sequence[str]) -> bool:
 
 def _cell(value: Any, width: int | None) -> str:
     try:
-        text = "null" if value is None else str(value)
+        text = "null" if value is None else _short(value) if width is not None and isinstance(value, float) else str(value)
     except Exception as error:
         text = f"<{type(value).__name__}, whose str raises {type(error).__name__}>"
     text = text.translate(_CONTROLS)
-    if width is None or _wide(text) <= width:
-        return text
+    if width is None or _wide(text) <= width or isinstance(value, (datetime.date, datetime.time)):
+        return text  # a moment is told with its zone
     text = text[:width]
     while _wide(text) > width - 1:
         text = text[:-1]
     return text + "…"
+
+
+def _short(value: float) -> str:
+    """With at most six places after the point, if it has many digits.
+
+    >>> _short(0.1 + 0.2), _short(12.5), _short(1234567.891234567), _short(1.23456789012e-9)
+    ('0.3', '12.5', '1234567.891235', '1.234568e-09')
+    """
+    text = str(value)
+    if len(text) <= 12 or not math.isfinite(value):
+        return text
+    if 1e-3 <= abs(value) < 1e15:
+        return f"{value:.6f}".rstrip("0").rstrip(".")
+    return f"{value:.6e}"
 
 
 _CONTROLS = {code: repr(chr(code))[1:-1] for code in range(32)}

@@ -26,6 +26,29 @@ _INSTEAD = {  # what other systems call something, and what to write here
     **dict.fromkeys(("apply", "foreach", "for_each"), "write map(...), flat_map(...) or process(...), or sink_to(...) for what goes out"),
     **dict.fromkeys(("write_text", "write_as_text"), "write sink_to(FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build())"),
 }
+_COLUMN = 'write with_column("name", expression)'
+_NULLS = "of columns: filter(col(\"x\").is_not_null) drops rows, with_column(\"x\", col(\"x\").if_null(0)) fills nulls"
+_INSTEAD |= {  # what users of frames try
+    "dtypes": "write schema, which has the names and types of the columns", "shape": "write count() and len(columns)",
+    **dict.fromkeys(("to_parquet", "toParquet"), "write write_parquet(folder) and env.execute()"),
+    "to_csv": "write write_csv(folder) and env.execute()",
+    "to_json": "write write_json(folder) and env.execute()", "write": "write write_parquet, write_csv, write_json, write_avro or write_text",
+    **dict.fromkeys(("add_columns", "add_or_replace_columns"), "write with_columns(...)"),
+    **dict.fromkeys(("add_column", "assign", "mutate"), _COLUMN),
+    **dict.fromkeys(("drop_columns", "dropColumns"), "write drop(...)"), "rename_columns": "write rename({old: new})",
+    **dict.fromkeys(("plot", "hist"), "draw what you collect: to_pandas().plot()"),
+    "iloc": "write take(n), or to_pandas()", "loc": "write filter(...)",
+    **dict.fromkeys(("explain", "print_plan", "printSchema", "print_schema"), "print(env.get_execution_plan()) shows the plan, schema the columns"),
+    "info": "write describe(), or schema", **dict.fromkeys(("dropna", "drop_nulls", "fillna", "fill_null", "isna", "isnull"), _NULLS),
+    **dict.fromkeys(("sample",), "write filter(lambda record: random.random() < 0.01)"),
+    **dict.fromkeys(("tail", "last"), "it has no end that is known before; take what you need of to_pandas(), or limit(n) for the first records"),
+    **dict.fromkeys(("merge", "lookup", "join_broadcast"), "write join_table(frame, on=...) for a static table, join(...) for a stream in windows"),
+    **dict.fromkeys(("apply_async", "map_async"), "write AsyncDataStream.unordered_wait(stream, ...)"), "nunique": "write distinct(\"x\").count()",
+    **dict.fromkeys(("std", "stddev", "median", "quantile", "var"),
+                    "write aggregate(...), such as col(\"x\").median.alias(\"middle\"), or describe()"),
+    **dict.fromkeys(("to_dict", "to_dicts", "to_pylist", "to_numpy"), "write to_arrow().to_pylist(), or take(n)"),
+    **dict.fromkeys(("pivot", "melt", "corr"), "do that with what you collect, such as to_pandas()"), "persist": "write cache()",
+}
 _GIVE_ONE_VALUE = frozenset({"map", "filter", "reduce", "get_key", "partition", "invoke"})
 
 
@@ -113,6 +136,16 @@ def no_such_method(stream: Any, name: str, keyed: type) -> AttributeError:
     elif name in _INSTEAD:
         message = f"a stream has no {name}(): {_INSTEAD[name]}"
     return AttributeError(message, name=name, obj=stream)
+
+
+def no_frame(key: Any) -> TypeError:
+    """The error for ``stream[key]``."""
+    if isinstance(key, str):
+        return TypeError(f"a stream is no frame: select({key!r}) gives that column, and col({key!r}) names it in an expression")
+    if isinstance(key, (int, slice)):
+        return TypeError("a stream has no positions: take(n) gives the first records, limit(n) a stream of them, and "
+                         "execute_and_collect() all, one after the other")
+    return TypeError("a stream is no frame: filter(col(\"x\") > 5) keeps records, select(...) columns")
 
 
 def check_arity(function: Callable[..., Any], arguments: int, call: str) -> None:

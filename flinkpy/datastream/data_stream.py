@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from flinkpy.common.typeinfo import TypeInformation
-from flinkpy.datastream.checks import no_such_method, refuse
+from flinkpy.datastream.checks import no_frame, no_such_method, refuse
 from flinkpy.datastream.env.stream_environment import Environment
 from flinkpy.datastream.joined.interval_joins import IntervalJoin
 from flinkpy.datastream.joined.window_joins import CoGroupedStreams, JoinedStreams
@@ -184,8 +184,13 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
         def __getattr__(self, name: str) -> NoReturn:
             raise no_such_method(self, name, KeyedStream)
 
+        def __getitem__(self, key: Any) -> NoReturn:
+            raise no_frame(key)
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} behind {self.recorded.transformation.name!r}{', columnar' if self.recorded.is_columnar else ''}>"
+        from flinkpy.datastream.results.looks import summary
+
+        return f"<{type(self).__name__} behind {self.recorded.transformation.name!r}, {summary(self.recorded)}>"
 
 
 class KeyedStream(KeyedVerbs["DataStream"], DataStream):
@@ -230,6 +235,11 @@ class KeyedStream(KeyedVerbs["DataStream"], DataStream):
         if not isinstance(self._partner(other_stream, "interval_join()"), KeyedStream):
             raise refuse("interval_join() takes a keyed stream: call key_by(...) on the other stream too")
         return IntervalJoin(self, other_stream, self._stream)
+
+    def count(self, job_name: str | None = None) -> NoReturn:
+        """Raises ProgramError: ``count`` is of a whole stream."""
+        raise refuse("count() tells how many records a whole stream has: call it before key_by(...). How many each key has: "
+                     "aggregate(lit(1).count.alias(\"n\")), or value_counts(column) before key_by(...)")
 
     def cache(self) -> NoReturn:
         """Raises ProgramError: cache the stream before ``key_by``."""

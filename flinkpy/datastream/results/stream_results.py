@@ -8,6 +8,7 @@ from flinkpy.core.users_values import unbuilt
 from flinkpy.datastream import functions as f
 from flinkpy.datastream.checks import check_function, refuse
 from flinkpy.datastream.results.data_stream_sink import DataStreamSink
+from flinkpy.datastream.results.look_verbs import LookVerbs
 from flinkpy.datastream.results.sink_operators import add_sink
 from flinkpy.datastream.results.write_verbs import WriteVerbs
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class StreamResults(WriteVerbs):
+class StreamResults(WriteVerbs, LookVerbs):
     """The methods for results, which every public stream has."""
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
@@ -95,7 +96,8 @@ class StreamResults(WriteVerbs):
         tuples and dataclasses.
 
         Of running results these are the last row of each key if the input ends, else each change.
-        Values longer than ``truncate`` characters are cut. True means 20 characters; False cuts nothing.
+        Values longer than ``truncate`` characters are cut, and floats of many digits rounded to six places. True means 20
+        characters; False cuts and rounds nothing. Moments are shown whole, with their zone.
 
         >>> env.from_collection([("to", 2), ("be", 1)]).show()  # doctest: +SKIP
         +----+----+

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_arrow()") -> pa.Table:
-    """Implements ``to_arrow``, and what makes other frames of its table."""
+def arrow_table(stream: RecordedStream, job_name: str | None, call: str = "to_arrow()",
+                made: Callable[[RecordedStream], RecordedStream] = lambda stream: stream) -> pa.Table:
+    """Implements ``to_arrow``, and what makes other frames of its table. ``made`` says what is to be computed of the stream."""
     import pyarrow as pa
 
     refuse_endless(stream, call)
     with stream.program.only_what_leads_to(stream.transformation):
-        columns = stream.as_columns(call)
+        columns = made(stream).as_columns(call)
         results = execute_and_collect(columns, job_name, quiet=False, as_table=True)
     with results:
         batches = results.gathered()

@@ -97,8 +97,8 @@ def aggregate_running(by_key: Keyed, kind: str, wanted: Any) -> RecordedStream:
     return rows.apply(name, operator, rows.output_type, key)
 
 
-def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnStream:
-    """Implements ``aggregate``."""
+def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...], *, of_table: bool = False) -> ColumnStream:
+    """Implements ``aggregate``. ``of_table``: it aggregates only the last result of each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
     from flinkpy.columns.expressions import refuse_doubles
     from flinkpy.operators.columnar.group_aggregate import KeyedAggregatesOperator
@@ -109,6 +109,7 @@ def aggregate_expressions(by_key: Keyed, aggregates: tuple[Any, ...]) -> ColumnS
         plan = plan_aggregates(aggregates, keys, "aggregate()")
         refuse_doubles([*dict.fromkeys(keys), *plan.names], "aggregate()")
         operator = KeyedAggregatesOperator(keys, plan.calls, plan.results)
+        operator.takes_last_results = operator.takes_updates = of_table
     return by_key.stream.as_columns("aggregate()").apply_columns("Aggregate", operator, key=by_key.key)
 
 

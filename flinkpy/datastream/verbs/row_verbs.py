@@ -34,6 +34,9 @@ def flat_map_records(stream: RecordedStream, func: Any, output_type: TypeInforma
 
 def filter_records(stream: RecordedStream, func: Any) -> RowStream:
     """Implements ``filter`` with a function."""
+    if isinstance(func, str):
+        raise refuse(f'filter() takes a function or an expression, not text, this is {func!r:.80}: write filter(col("x") > 5), with '
+                     "col of flinkpy.table.expressions")
     check_function(func, f.FilterFunction, "filter", 1, "filter()")
     rows, key = stream.as_rows(), _key_for_state(stream, func)
     return rows.apply("Filter", FilterOperator(func) if key is None else KeyedFilterOperator(func, key), rows.output_type, key)

@@ -153,8 +153,8 @@ def aligned(streams: Sequence[RecordedStream], fill_missing: bool) -> list[Recor
 # -- aggregates of all records ---------------------------------------------------------------------------------------------
 
 
-def aggregate_all(stream: RecordedStream, aggregates: tuple[Any, ...]) -> ColumnStream:
-    """Implements ``aggregate`` without keys."""
+def aggregate_all(stream: RecordedStream, aggregates: tuple[Any, ...], *, of_table: bool = False) -> ColumnStream:
+    """Implements ``aggregate`` without keys. ``of_table``: it aggregates only the last result of each key."""
     from flinkpy.columns.aggregate_plan import plan_aggregates
     from flinkpy.operators.columnar.aggregate_of_all import AggregatesOfAllOperator
 
@@ -162,6 +162,8 @@ def aggregate_all(stream: RecordedStream, aggregates: tuple[Any, ...]) -> Column
     with located():
         plan = plan_aggregates(aggregates, (), "aggregate()")
     columns = stream.as_columns("aggregate()")
-    made = columns.apply_columns("Aggregate", AggregatesOfAllOperator(plan.calls, plan.results, columns.schema))
+    operator = AggregatesOfAllOperator(plan.calls, plan.results, columns.schema)
+    operator.takes_last_results = operator.takes_updates = of_table
+    made = columns.apply_columns("Aggregate", operator)
     made.make_non_parallel()
     return made
