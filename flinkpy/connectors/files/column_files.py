@@ -47,28 +47,23 @@ class ParquetSource(ColumnFileSource):
 
     def _first_schema(self, file: FileInfo) -> pa.Schema:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(open_seekable(file)) as parquet:
+            with _opened(file) as parquet:
                 return parquet.schema_arrow.remove_metadata()
         except pa.ArrowException as error:
             raise ProgramError(f"{file.path} is no Parquet file: {error}") from error
 
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(open_seekable(file)) as parquet:
+        with _opened(file) as parquet:
             # With many row groups a split has several, because each split opens the file again.
             pieces = max(SPLITS_PER_READER * parallelism, file.size // DEFAULT_SPLIT_BYTES)
             for part in cut(0, parquet.num_row_groups, pieces):
                 yield RowsSplit(f"{file.path}#{part.split_id}", file, (part.start, part.end))
 
     def _items_of(self, split: RowsSplit, context: ReaderContext) -> Iterator[Item]:
-        import pyarrow.parquet as pq
-
         first, last = split.groups or (0, 0)
-        with pq.ParquetFile(open_seekable(split.file), pre_buffer=True) as parquet:
+        with _opened(split.file, pre_buffer=True) as parquet:
             there = parquet.schema_arrow
             names = [name for name in self._in_files.names if name in there.names]
             skips = self._filter is not None and self._can_be_read(there)
@@ -82,8 +77,22 @@ class ParquetSource(ColumnFileSource):
                     context.count(SKIPPED_GROUPS, len(numbers))
                     yield SkippedRows(sum(parquet.metadata.row_group(group).num_rows for group in numbers))
                     continue
-                for batch in parquet.iter_batches(batch_size=self._decoded_rows(parquet.metadata, numbers), row_groups=numbers, columns=names):
+                for batch in self._batches_of(parquet, split.file, numbers, names):
                     yield self._with_nulls(batch)
+
+    def _batches_of(self, parquet: Any, file: FileInfo, groups: list[int], names: list[str]) -> Iterator[Any]:
+        from flinkpy.connectors.files.int96 import exact_batches, has_int96
+
+        rows = self._decoded_rows(parquet.metadata, groups)
+        batches = parquet.iter_batches(batch_size=rows, row_groups=groups, columns=names)
+        if not has_int96(parquet.schema):
+            yield from batches
+            return
+        with _opened(file, pre_buffer=True, coerce_int96_timestamp_unit="ns", metadata=parquet.metadata) as other:
+            coarse, fine = parquet.schema_arrow, other.schema_arrow
+            twice = [name for name in names if not coarse.field(name).equals(fine.field(name))]
+            also = other.iter_batches(batch_size=rows, row_groups=groups, columns=twice)
+            yield from exact_batches(batches, also, self._in_files) if twice else batches
 
     def _decoded_rows(self, metadata: Any, groups: list[int]) -> int:
         """How many rows are decoded at a time, which are cut into batches then: each time costs something for every column."""
@@ -107,6 +116,12 @@ class ParquetSource(ColumnFileSource):
             if read_as_it_is and column.is_stats_set:
                 ranges[name] = _range_of(column.statistics, group.num_rows)
         return may_be_true(self._filter, ranges)
+
+
+def _opened(file: FileInfo, *, coerce_int96_timestamp_unit: str = "us", **options: Any) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(open_seekable(file), coerce_int96_timestamp_unit=coerce_int96_timestamp_unit, **options)
 
 
 def _range_of(statistics: Any, rows: int) -> ValueRange:
