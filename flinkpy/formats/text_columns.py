@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -56,7 +56,7 @@ def decoded(batch: Any, schema: Any) -> Any:
             try:
                 batch = batch.set_column(at, wanted, _column(batch.column(at), wanted.type))
             except ValueError as error:
-                raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+                raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from error
     return batch
 
 
@@ -97,6 +97,11 @@ def nulls_in_required(columns: Any, schema: Any) -> str | None:
     return None
 
 
+def first_text(texts: Any) -> str:
+    """The first of a chunked array of texts that is not null; "" if there is none."""
+    return next((text for chunk in texts.chunks for text in chunk.drop_null()[:1].to_pylist()), "")
+
+
 def csv_table(block: bytes, **options: Any) -> Any:
     """The records of the block, with the options of ``pyarrow.csv.open_csv``; their block size is larger than this one.
 
@@ -121,8 +126,14 @@ def _is_large(column: Any) -> bool:
     return found["max"] is not None and max(-found["min"], found["max"]) >= _ALL_FLOATS_BELOW
 
 
-def refuse_rounded(texts: Any, name: str) -> None:
-    """Raises ArrowInvalid if one of the texts is an integer that no float equals."""
+def rounded(texts: Any) -> Iterator[str]:
+    """Those of the texts that are integers that no float equals."""
     for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[+-]?\d{16,}\s*$")).to_pylist():
         if float(text) != int(text):
-            raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")
+            yield text
+
+
+def refuse_rounded(texts: Any, name: str) -> None:
+    """Raises ArrowInvalid if one of the texts is an integer that no float equals."""
+    for text in rounded(texts):
+        raise pa.ArrowInvalid(f"column {name!r} holds {text}, which no float equals; give schema= with a decimal, a whole number or text for it")

@@ -70,7 +70,8 @@ def test_nanoseconds_are_refused_for_days_that_they_do_not_reach(tmp_path: Path)
 
 
 @settings(max_examples=25, deadline=None)
-@given(values=st.lists(st.none() | st.datetimes() | st.sampled_from(BOUNDS), min_size=1, max_size=12), group=st.integers(1, 5), size=st.integers(1, 5))
+@given(values=st.lists(st.none() | st.datetimes() | st.sampled_from(BOUNDS), min_size=1, max_size=12), group=st.integers(1, 5),
+       size=st.integers(1, 5))
 def test_batches_and_row_groups_of_any_size_give_the_same(values: list[Any], group: int, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = int96(tmp_path_factory.mktemp("int96") / "a.parquet", values, pa.timestamp("us"), row_group_size=group)
     assert moments(path, batch_rows=size) == values

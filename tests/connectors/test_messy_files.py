@@ -320,7 +320,7 @@ def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_pa
     monkeypatch.setattr(open_csv, "BLOCK_BYTES", 16)
     monkeypatch.setattr(csv_source, "SHOWN_BYTES", 16)
     (tmp_path / "t.csv").write_text("n,s\n" + "1,a\n" * 20 + "x,b\n")
-    with pytest.raises(ProgramError, match=r"line 22: column 'n': .* 'x'; the types are those of the first lines, give schema="):
+    with pytest.raises(ProgramError, match=r"line 22: column 'n': .* 'x'; the types are those of the first lines, give schema= or infer_all=True"):
         rows(CsvSource(tmp_path / "t.csv"))
     declared = pa.schema([("n", pa.int64()), ("s", pa.string())])
     with pytest.raises(ProgramError, match=r"column 'n': CSV conversion error to int64: invalid value 'x'$"):
@@ -330,10 +330,10 @@ def test_a_value_of_another_type_is_told_with_its_column_and_what_to_give(tmp_pa
         rows(CsvSource(tmp_path / "t.csv", schema=declared))
 
 
-def test_a_csv_file_with_more_columns_than_the_first_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+def test_csv_files_that_each_have_columns_of_their_own_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b,d\n1,2,4\n")
     (tmp_path / "2.csv").write_text("b,a,c\n20,10,30\n")
-    with pytest.raises(ProgramError, match=r"2\.csv as Csv: the first file has no column 'c'; give schema=, or columns= "):
+    with pytest.raises(ProgramError, match=r"2\.csv has the columns 'c', and .*1\.csv has 'd' instead; give schema=, or columns= "):
         rows(CsvSource(tmp_path))
     assert rows(CsvSource(tmp_path, ["a", "b"])) == [(1, 2), (10, 20)]
     assert rows(CsvSource(tmp_path, schema=pa.schema([("b", pa.int64())]))) == [(2,), (20,)]

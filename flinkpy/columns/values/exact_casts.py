@@ -17,13 +17,16 @@ def cast_exactly(column: Any, field: Any) -> Any:
     have, wanted = column.type, field.type
     loss = _loss(have, wanted)
     if loss is not None:
-        raise pa.ArrowInvalid(f"column {field.name} is {have}, and {wanted} {loss}")
+        raise pa.ArrowInvalid(f"column {field.name!r} is {have}, and {wanted} {loss}")
     try:
         cast = column.cast(wanted)
     except pa.ArrowException as error:
-        raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+        floats = _equal_floats(column, wanted)
+        if floats is not None:
+            return floats
+        raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from error
     if pa.types.is_floating(have) and not have.equals(wanted) and pa.types.is_floating(wanted) and _infinities(cast) != _infinities(column):
-        raise pa.ArrowInvalid(f"column {field.name} has values too large for {wanted}")
+        raise pa.ArrowInvalid(f"column {field.name!r} has values too large for {wanted}")
     return cast
 
 
@@ -43,6 +46,17 @@ def _loss(have: Any, wanted: Any) -> str | None:
     if is_a.is_nested(have) and is_a.is_nested(wanted) and hasattr(have, "value_type") and hasattr(wanted, "value_type"):
         return _loss(have.value_type, wanted.value_type)
     return None
+
+
+def _equal_floats(column: Any, wanted: Any) -> Any:
+    """Integers as the floats that equal them; None if there are none for all. (Arrow refuses every integer beyond those that all have one.)"""
+    if not (pa.types.is_integer(column.type) and pa.types.is_floating(wanted)):
+        return None
+    floats = column.cast(wanted, safe=False)
+    try:
+        return floats if floats.cast(column.type).equals(column) else None
+    except pa.ArrowException:  # a float at the edge of the integers is beyond them
+        return None
 
 
 def _infinities(column: Any) -> int:

@@ -24,8 +24,6 @@ class AvroSource(ColumnFileSource):
     >>> AvroSource("events.avro", columns=["at", "kind"])  # doctest: +SKIP
     """
 
-    has_own_types = True
-
     def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
                  schema: pa.Schema | None = None, watch_interval_ms: int | None = None) -> None:
         from flinkpy.formats.avro.avro_schema import require_fastavro

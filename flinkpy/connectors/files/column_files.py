@@ -39,8 +39,6 @@ class ParquetSource(ColumnFileSource):
     >>> ParquetSource("flights.parquet", columns=["carrier", "dep_delay"])  # doctest: +SKIP
     """
 
-    has_own_types = True
-
     def __init__(self, paths: PathArgument, columns: list[str] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS, *,
                  schema: pa.Schema | None = None, watch_interval_ms: int | None = None) -> None:
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_SCHEMAS_AT_ONCE = 16  # are read concurrently, as each may be a request to an object store
+SCHEMAS_AT_ONCE = 16  # are read concurrently, as each may be a request to an object store
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,6 @@ class ColumnFileSource(Source[RowsSplit]):
     """What the sources of column files share: files, a schema, the wanted columns and the batch length."""
 
     has_timestamps = False
-    has_own_types = False  # True: every file states its types, so they are merged
     _filter: Any = None  # an expression; rows for which it is not true need not be read
 
     def __init__(self, paths: PathArgument, columns: list[str] | None, schema: pa.Schema | None, batch_rows: int,
@@ -176,37 +175,14 @@ class ColumnFileSource(Source[RowsSplit]):
         return Boundedness.BOUNDED if self._watch_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def _shown_schema(self) -> pa.Schema:
-        """The schema of all files together, if each has its own; else the one that their beginnings show."""
-        return self._merged_schema() if self.has_own_types else self._schema_of_beginnings()
-
-    def _merged_schema(self) -> pa.Schema:
+        """The schema of all files together."""
         from flinkpy.connectors.files.merged_schemas import merged_schema
 
-        with ThreadPoolExecutor(_SCHEMAS_AT_ONCE) as threads:
+        with ThreadPoolExecutor(SCHEMAS_AT_ONCE) as threads:
             schemas = list(threads.map(self._first_schema, self._files))
         if all(schema.equals(schemas[0]) for schema in schemas):
             return schemas[0]
         return merged_schema(((file.path, schema) for file, schema in zip(self._files, schemas)), ProgramError, self._wanted)
-
-    def _schema_of_beginnings(self) -> pa.Schema:
-        """The schema of the first file that is not empty. A column whose type it does not show, because there are
-        only nulls or a header line, has the type from the next file that shows one."""
-        import pyarrow as pa
-
-        shown: pa.Schema | None = None
-        for file in self._files:
-            if file.size:
-                schema = self._first_schema(file)
-                if shown is None or all(pa.types.is_null(field.type) for field in shown):
-                    shown = schema
-                else:
-                    shown = pa.schema([schema.field(field.name) if pa.types.is_null(field.type) and schema.names.count(field.name) == 1 else field
-                                       for field in shown])
-                if not any(pa.types.is_null(field.type) for field in shown):
-                    return shown
-        if shown is None:
-            raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
-        return shown
 
     @abstractmethod
     def _first_schema(self, file: FileInfo) -> pa.Schema:
@@ -281,12 +257,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
     def _advice(self, file: FileInfo, why: str) -> str:
         """What to change if a value is not of the type that was found for its column."""
-        if not self._is_shown or "schema=" in why:
-            return ""
-        if self._files and file != self._files[0]:
-            return "; the types are those of the first file, give schema= for others"
-        is_of_type = any(sign in why for sign in ("conversion error", "convert", "changed from"))
-        return "; the types are those of the first lines, give schema= for others" if is_of_type else ""
+        return ""
 
     def _with_nulls(self, batch: Any) -> Any:
         """The columns that a file has, and nulls for those that it does not have."""

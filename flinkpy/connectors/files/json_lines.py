@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json
 
-from flinkpy.formats.text_columns import as_text, changed_type, decoded, is_of_bytes, refuse_rounded, with_large_floats
+from flinkpy.connectors.files.merged_schemas import floats_for_numbers
+from flinkpy.formats.text_columns import as_text, decoded, first_text, is_of_bytes, refuse_rounded, rounded, with_large_floats
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
 _LIST_OF_FLOATS = rb'\s*(\[(?:[^"{}]|"(?:NaN|-?Infinity)")*\])'
 _ANY_NUMBER = re.compile(rb"-?\d[-+.\deE]*")
 _MOST_DIGITS = 38  # no integer of Arrow has more
+_BEGINS_A_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
 
 
@@ -35,15 +38,49 @@ def shown_schema(block: bytes) -> Any:
         if "number to string" not in str(error) and "string to number" not in str(error):
             raise
         shown = _read(_ANY_NAMED_FLOAT.sub(rb"\1null", block), None)
-    times_as_text = as_text(shown.schema, _is_of_time)
-    if times_as_text.equals(shown.schema):
-        return shown.schema
-    texts = parse_lines(block, times_as_text)
-    fields = []
-    for field in shown.schema:
-        candidates = [field.type, changed_type(field.type, lambda kind: pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind)]
-        fields.append(field.with_type(next((kind for kind in candidates if _casts(texts[field.name], kind)), times_as_text.field(field.name).type)))
-    return pa.schema(fields)
+    texts = parse_lines(block, as_text(shown.schema, _is_of_time))
+    found = pa.schema([field.with_type(_type_of(texts[field.name], field.type)) for field in shown.schema])
+    for name in _large(texts):
+        in_decimals = found.set(found.get_field_index(name), pa.field(name, pa.decimal128(_MOST_DIGITS, 0)))
+        if next(rounded(_integers(block, name)), None) is not None and _is_readable(block, in_decimals):
+            found = in_decimals
+    return found
+
+
+def _integers(block: bytes, name: str) -> Any:
+    """The long integers of this field, as texts."""
+    return pa.array([number.decode() for number in re.findall(_begins(name) + rb"(-?\d{16,})(?=\s*[,}])", block)], pa.string())
+
+
+def _is_readable(block: bytes, schema: Any) -> bool:
+    try:
+        _read(block, as_text(schema, _is_of_time))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _begins(name: str) -> bytes:
+    return rb'"' + re.escape(name.encode()) + rb'"\s*:\s*'
+
+
+def _type_of(texts: Any, shown: Any) -> Any:
+    """The type of a column. Texts of moments, with or without fractions of a second, hold microseconds."""
+    if pa.types.is_struct(shown):
+        return pa.struct([field.with_type(_type_of(part, field.type)) for field, part in zip(shown, texts.flatten())])
+    if pa.types.is_list(shown):
+        return pa.list_(shown.value_field.with_type(_type_of(pc.list_flatten(texts), shown.value_type)))
+    if pa.types.is_string(shown) or pa.types.is_timestamp(shown):
+        moments = (pa.timestamp("us"), pa.timestamp("us", "UTC")) if _BEGINS_A_MOMENT.match(first_text(texts)) else ()
+        return next((kind for kind in moments if _casts(texts, kind)), pa.string())
+    return shown
+
+
+def type_for_both(one: Any, other: Any) -> Any:
+    """The type of a column that is shown as these two; None if there is none. Moments beside other texts are texts."""
+    if all(pa.types.is_string(kind) or pa.types.is_timestamp(kind) for kind in (one, other)):
+        return pa.string()
+    return floats_for_numbers(one, other)
 
 
 def parse_lines(block: bytes, schema: Any, *, ignore_extra_fields: bool = False) -> Any:
@@ -68,26 +105,42 @@ def parse_lines(block: bytes, schema: Any, *, ignore_extra_fields: bool = False)
 
 def refuse_rounded_numbers(block: bytes, read: Any) -> None:
     """Raises ArrowInvalid if a column of floats was read from an integer that no float equals."""
-    for name in {name for batch in read.to_batches() for name in with_large_floats(batch)}:
-        found = re.findall(rb'"' + re.escape(name.encode()) + rb'"\s*:\s*(-?\d{16,})(?=\s*[,}])', block)
-        refuse_rounded(pa.array([number.decode() for number in found], pa.string()), name)
+    for name in _large(read):
+        refuse_rounded(_integers(block, name), name)
+
+
+def _large(read: Any) -> set[str]:
+    """The columns of floats that may be rounded integers."""
+    return {name for batch in read.to_batches() for name in with_large_floats(batch)}
 
 
 def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
     """A broken line as a record batch of one row, with null for what is missing or not of its column's type."""
+    fields = {name: text for name, text in _fields(line).items() if name in schema.names and _is_read(text, read)}
+    in_order = [fields[name] for name in schema.names if name in fields]
+    return read(b"{" + b", ".join(text[1:-1] for text in in_order) + b"}").to_batches()[0]
+
+
+def first_misfit(line: bytes, read: Callable[[bytes], Any]) -> str | None:
+    """The first field of a line that alone is refused; None if there is none."""
+    return next((name for name, text in _fields(line).items() if not _is_read(text, read)), None)
+
+
+def _fields(line: bytes) -> dict[str, bytes]:
+    """An object for each field of a line; none, if the line is no object."""
     try:
         record = std_json.loads(line)
     except ValueError:
-        record = {}
-    fields = {}
-    for name, value in record.items() if isinstance(record, dict) else ():
-        alone = std_json.dumps({name: value}).encode()
-        try:
-            read(alone)
-        except pa.ArrowException:
-            continue
-        fields[name] = value
-    return read(std_json.dumps({name: fields[name] for name in schema.names if name in fields}).encode()).to_batches()[0]
+        return {}
+    return {name: std_json.dumps({name: value}).encode() for name, value in record.items()} if isinstance(record, dict) else {}
+
+
+def _is_read(text: bytes, read: Callable[[bytes], Any]) -> bool:
+    try:
+        read(text)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _with_bare_floats(block: bytes, schema: Any) -> bytes:

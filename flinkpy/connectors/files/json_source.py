@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
-from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
+from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.files.json_lines import mended, parse_lines, refuse_rounded_numbers, shown_schema
+from flinkpy.connectors.files.inferred_source import InferredFileSource
+from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, type_for_both
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -25,10 +26,10 @@ _BLOCK_BYTES = 1 << 20
 _ENDS = RecordEnds(b",", None)  # JSON has no line ends within texts
 
 
-class JsonLinesSource(ColumnFileSource):
+class JsonLinesSource(InferredFileSource):
     """Reads files with one JSON object per line. ``schema`` gives the columns; fields that it does not have are an
-    error, unless ``ignore_extra_fields``. Without it, the columns are those that the first block of the first file
-    shows; with ``infer_all``, those that all files show, which are read once for it.
+    error, unless ``ignore_extra_fields``. Without it, the columns are those that the beginnings of all files show; with
+    ``infer_all``, those that the whole files show, which are read once for it.
 
     ``on_error`` says what happens to a line that is no such object, or has a value that is not of its column's type:
     it fails the job (``"fail"``), its wrong values are null (``"null"``), or it is left out (``"skip"``).
@@ -48,34 +49,22 @@ class JsonLinesSource(ColumnFileSource):
         _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
-    def _shown_schema(self) -> pa.Schema:
-        if not self._infer_all:
-            return self._schema_of_beginnings()
-        from flinkpy.connectors.files.merged_schemas import merged_schema
-
-        shown = [(file.path, schema) for file in self._files for schema in self._shown_schemas(file)]
-        if not shown:
-            raise ProgramError(f"{self._files[0].path} is empty; its columns are not known, give schema=")
-        return merged_schema(shown, ProgramError, self._wanted, integers_are_floats=True)
-
-    def _first_schema(self, file: FileInfo) -> pa.Schema:
-        for schema in self._shown_schemas(file):
-            return schema
-        raise ProgramError(f"{file.path} is empty; its columns are not known, give schema=")
-
-    def _shown_schemas(self, file: FileInfo) -> Iterator[pa.Schema]:
-        """What each block of the file shows."""
+    def _shown_schemas(self, file: FileInfo, most_bytes: int) -> Generator[pa.Schema, None, None]:
         import pyarrow as pa
 
         try:
-            for place, block in _blocks(FileSplit("", file, 0, None)):
+            for place, block in _blocks(FileSplit("", file, 0, None), most_bytes):
                 if self._on_error == "fail":
-                    yield read_first(block, _ENDS.all, shown_schema, lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
+                    yield read_first(block, _ENDS.all, shown_schema,
+                                     lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
                 else:
                     yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
         except (pa.ArrowException, OSError) as error:
             advice = "; give schema= with one type for it" if "changed from" in str(error) else ""
             raise ProgramError(f"cannot read {file.path} as JsonLines: {error}{advice}") from error
+
+    def _common(self, one: pa.DataType, other: pa.DataType) -> Any:
+        return type_for_both(one, other) or (None if self._on_error == "fail" else one)
 
     def _advice(self, file: FileInfo, why: str) -> str:
         if "is not in the schema" not in why:
@@ -87,6 +76,19 @@ class JsonLinesSource(ColumnFileSource):
     def _splits_of(self, file: FileInfo, parallelism: int) -> Iterator[RowsSplit]:
         for part in cut_for_readers(file, self._split_bytes, parallelism):
             yield RowsSplit(part.split_id, file, lines=part)
+
+    def _read_or_told(self, block: bytes) -> Any:
+        """What the block holds. If it is one line, the error names the column."""
+        import pyarrow as pa
+
+        try:
+            return self._read(block)
+        except pa.ArrowInvalid as error:
+            is_one = block.count(b"\n", 0, len(block) - 1) == 0 and not any(sign in str(error) for sign in ("olumn", "is not in the schema"))
+            name = first_misfit(block, self._read) if is_one else None
+            if name is None:
+                raise
+            raise pa.ArrowInvalid(f"column {name!r}: {error}") from error
 
     def _read(self, block: bytes) -> Any:
         import pyarrow as pa
@@ -112,7 +114,7 @@ class JsonLinesSource(ColumnFileSource):
         def read_mended(record: bytes) -> Any:
             return mended(record, self._full_schema, self._read)
 
-        yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read, read_mended,
+        yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read_or_told, read_mended,
                                lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
 
 
@@ -126,9 +128,9 @@ def _refuse_maps(schema: Any) -> None:
                                "JsonRowDeserializationSchema, whose Types.MAP() takes any keys")
 
 
-def _blocks(split: FileSplit) -> Iterator[tuple[int, bytes]]:
+def _blocks(split: FileSplit, most_bytes: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of each block, without a byte order mark."""
-    with closing(LineBlocks(split, _BLOCK_BYTES)) as blocks:
+    with closing(LineBlocks(split, _BLOCK_BYTES if most_bytes is None else min(_BLOCK_BYTES, most_bytes))) as blocks:
         while (found := blocks.next()) is not None:
             offset, block = found
             yield offset, block.removeprefix(codecs.BOM_UTF8) if not offset else block

@@ -140,9 +140,11 @@ class Sources(ABC, Generic[S]):
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
         column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None, newlines_in_values: bool = True,
         split_bytes: int | None = None, on_error: OnError | ErrorPolicy = "fail", watch_interval: Duration | timedelta | int | None = None,
+        infer_all: bool = False,
     ) -> S:
-        """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by
-        default the first block shows them. Raises ProgramError if there is no such file or column.
+        """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by default the
+        beginnings of the files show them, and with ``infer_all`` the whole of all files. Raises ProgramError if there is
+        no such file or column.
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
         ``column_names`` are the names of columns without a header line, or instead of those in it. ``skip_rows`` lines
@@ -166,7 +168,7 @@ class Sources(ABC, Generic[S]):
                                null_values=null_values, encoding=encoding, quote_char=quote_char, column_names=column_names, skip_rows=skip_rows,
                                comment=comment, newlines_in_values=newlines_in_values,
                                split_bytes=DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes, on_error=_of_source(on_error),
-                               watch_interval_ms=_interval(watch_interval))
+                               watch_interval_ms=_interval(watch_interval), infer_all=infer_all)
             return self._read_lines(source, "CSV Source", on_error)
 
     def from_json_lines(
@@ -174,8 +176,8 @@ class Sources(ABC, Generic[S]):
         split_bytes: int | None = None, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnError | ErrorPolicy = "fail",
         watch_interval: Duration | timedelta | int | None = None,
     ) -> S:
-        """Reads files with one JSON object per line as columns. ``schema`` gives the types; by default the first
-        block shows them, and with ``infer_all`` the whole of all files. Fields that are not among them are an error,
+        """Reads files with one JSON object per line as columns. ``schema`` gives the types; by default the
+        beginnings of the files show them, and with ``infer_all`` the whole of all files. Fields that are not among them are an error,
         unless ``ignore_extra_fields``. ``on_error`` is for lines that are no such object, as in ``from_csv``. Raises
         ProgramError if there is no such file or column."""
         from flinkpy.connectors.files.column_files import JsonLinesSource

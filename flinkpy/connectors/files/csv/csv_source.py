@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks, read_first
-from flinkpy.connectors.files.column_source import ColumnFileSource, Item, RowsSplit
+from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_options import CsvOptions, texts
-from flinkpy.connectors.files.csv.csv_values import CsvParser
+from flinkpy.connectors.files.csv.csv_values import CsvParser, type_for_both
 from flinkpy.connectors.files.csv.open_csv import SHOWN_BYTES, Header, blocks_behind, is_utf8, open_utf8, read_header
+from flinkpy.connectors.files.inferred_source import InferredFileSource
+from flinkpy.connectors.files.merged_schemas import floats_for_numbers
 from flinkpy.connectors.files.paths import FileInfo, PathArgument
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class CsvSource(ColumnFileSource):
-    """Reads CSV files with a header line. Types are those that the first block of the first file shows, unless
-    ``schema`` (a ``pyarrow.schema``) gives them.
+class CsvSource(InferredFileSource):
+    """Reads CSV files with a header line. Types are those that the beginnings of all files show, or with
+    ``infer_all`` the whole files, unless ``schema`` (a ``pyarrow.schema``) gives them. A file may have fewer columns than
+    another one: they are null there.
 
     An unquoted field whose text is one of ``null_values`` is null; a quoted field is text. With ``quote_char`` None,
     quotes have no meaning. ``on_error`` says what happens to a line with more or fewer fields, or with a value that is
@@ -42,6 +46,7 @@ class CsvSource(ColumnFileSource):
         header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8",
         quote_char: str | None = '"', column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None,
         newlines_in_values: bool = True, split_bytes: int = DEFAULT_SPLIT_BYTES, on_error: OnError = "fail", watch_interval_ms: int | None = None,
+        infer_all: bool = False,
     ) -> None:
         if not header and schema is None and column_names is None:
             raise ProgramError("a CSV file without a header line needs schema= or column_names=, which name its columns")
@@ -50,22 +55,38 @@ class CsvSource(ColumnFileSource):
             names = tuple(schema.names)
         self._options = CsvOptions(delimiter, header, names, skip_rows, comment, texts(null_values, "null_values="), encoding, quote_char,
                                    newlines_in_values)
+        self._infer_all = infer_all
         self._split_bytes, self._on_error = split_bytes, check_on_error(on_error, schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
 
-    def _first_schema(self, file: FileInfo) -> pa.Schema:
+    def _shown_schemas(self, file: FileInfo, most_bytes: int) -> Generator[pa.Schema, None, None]:
         import pyarrow as pa
 
         try:
             header = read_header(file, self._options)
-            with closing(blocks_behind(header, file, self._options, block_bytes=SHOWN_BYTES)) as blocks:
-                place, block = next(blocks, (0, b""))
             parser, is_lenient = CsvParser(self._options, header.names, None), self._on_error != "fail"
-            schema = read_first(block, self._options.ends.all, lambda records: parser.shown_schema(records, lenient=is_lenient),
-                                lambda: lines_before(open_utf8(file, self._options.encoding), place))
+            with closing(blocks_behind(header, file, self._options, block_bytes=min(SHOWN_BYTES, most_bytes))) as blocks:
+                first = next(blocks, (header.end, b""))  # also a file of only a header has columns
+                for place, block in chain([first], blocks):
+                    schema = read_first(block, self._options.ends.all, lambda records: parser.shown_schema(records, lenient=is_lenient),
+                                        lambda: lines_before(open_utf8(file, self._options.encoding), place))  # noqa: B023  (called at once)
+                    yield self._of_text(schema, file)
         except (pa.ArrowException, OSError) as error:
             raise ProgramError(f"cannot read {file.path} as Csv: {error}") from error
-        return self._of_text(schema, file)
+
+    def _common(self, one: pa.DataType, other: pa.DataType) -> Any:
+        return type_for_both(one, other) if self._on_error == "fail" else floats_for_numbers(one, other) or one
+
+    def _check_names(self, shown: list[tuple[FileInfo, pa.Schema]]) -> None:
+        if self._wanted is not None:
+            return
+        most_file, most = max(shown, key=lambda each: len(each[1]))
+        for file, schema in shown:
+            others = [name for name in schema.names if name not in most.names]
+            if others:
+                absent = [name for name in most.names if name not in schema.names]
+                raise ProgramError(f"{file.path} has the columns {_named(others)}, and {most_file.path} has {_named(absent)} instead; give schema=, "
+                                   "or columns= with those to read")
 
     def _of_text(self, schema: pa.Schema, file: FileInfo) -> pa.Schema:
         """The schema. Raises ProgramError for a column of bytes, which Arrow makes of values that are not text in
@@ -118,10 +139,15 @@ class CsvSource(ColumnFileSource):
     def _refuse_absent(self, header: Header) -> None:
         import pyarrow as pa
 
-        absent = [name for name in self._in_files.names if name not in header.names]
-        if absent and header.names:
-            raise pa.ArrowInvalid(f"no column {', '.join(map(repr, absent))}; there are {', '.join(header.names)}")
         if self._is_shown and self._wanted is None:
             added = [name for name in header.names if name not in self._full_schema.names]
             if added:
-                raise pa.ArrowInvalid(f"the first file has no column {', '.join(map(repr, added))}; give schema=, or columns= with those to read")
+                raise pa.ArrowInvalid(f"the first files have no column {_named(added)}; give schema=, or columns= with those to read")
+            return
+        absent = [name for name in self._in_files.names if name not in header.names]
+        if absent and header.names:
+            raise pa.ArrowInvalid(f"no column {_named(absent)}; there are {', '.join(header.names)}")
+
+
+def _named(columns: Iterable[str]) -> str:
+    return ", ".join(map(repr, columns))

@@ -13,19 +13,24 @@ from pyarrow import csv
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
 from flinkpy.connectors.files.csv.csv_records import OpenRecord, line_feeds_in
+from flinkpy.connectors.files.merged_schemas import floats_for_numbers
 from flinkpy.formats.text_columns import (
     as_text,
     changed,
     csv_table,
     decoded,
+    first_text,
     in_microseconds,
     is_of_bytes,
     nulls_in_required,
     refuse_rounded,
+    rounded,
     with_large_floats,
 )
 
 _WHOLE_BLOCK = 1 << 30
+_TIME_OF_DAY = re.compile(r"\d\d:\d\d(:\d\d(\.\d+)?)?")
+_BEGINS_A_MOMENT = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class CsvParser:
@@ -49,7 +54,38 @@ class CsvParser:
         """The types that these records show; ``lenient``: without those of more or fewer fields."""
         if not self._names:
             return pa.schema([])
-        return self._parse(block, self._names, None, None, lenient=lenient).schema
+        shown = self._parse(block, self._names, None, None, lenient=lenient)
+        if len(set(self._names)) < len(self._names):  # which is refused later, if both are wanted
+            return shown.schema
+        large = {name for batch in shown.to_batches() for name in with_large_floats(batch)}
+        fields = []
+        for field in shown.schema:
+            kinds = self._preferred(field.name, shown[field.name], block, lenient, field.name in large)
+            fields.append(field.with_type(next((kind for kind in kinds if self._reads(block, field.name, kind, lenient)), field.type)))
+        return pa.schema(fields)
+
+    def _preferred(self, name: str, column: Any, block: bytes, lenient: bool, is_large: bool) -> list[Any]:
+        """The types that a column takes, if it can, in place of the one that Arrow shows: values are likely to follow that need them."""
+        kind = column.type
+        first = first_text(column) if pa.types.is_string(kind) else ""
+        if pa.types.is_timestamp(kind):
+            return [pa.timestamp("us", kind.tz)]
+        if _BEGINS_A_MOMENT.match(first):
+            return [pa.timestamp("us"), pa.timestamp("us", "UTC")]
+        if pa.types.is_time(kind) or _TIME_OF_DAY.fullmatch(first):
+            return [pa.time64("us")]
+        if is_large:
+            texts = self._parse(block, self._names, pa.schema([(name, pa.string())]), [name], lenient=lenient)[name]
+            return [pa.decimal128(38, 0)] if next(rounded(texts), None) is not None else []
+        return []
+
+    def _reads(self, block: bytes, name: str, kind: Any, lenient: bool) -> bool:
+        """Whether the column can be read as this type."""
+        try:
+            self._parse(block, self._names, pa.schema([(name, kind)]), [name], lenient=lenient)
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def read(self, block: bytes) -> Any:
         """The records as a table. Raises ArrowInvalid if one of them is broken."""
@@ -147,7 +183,7 @@ class CsvParser:
             "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False, newlines_in_values=True,
                                               invalid_row_handler=(lambda row: "skip") if lenient else None),
             "convert_options": csv.ConvertOptions(
-                column_types=types, include_columns=wanted, null_values=options.null_values, strings_can_be_null=True,
+                column_types=types, include_columns=wanted, include_missing_columns=True, null_values=options.null_values, strings_can_be_null=True,
                 quoted_strings_can_be_null=False),
         }
 
@@ -158,3 +194,14 @@ class CsvParser:
         ends = self._options.ends.all(block).tolist()
         records = [block[start:end] for start, end in zip([0, *ends], ends)]
         return b"".join([record for record in records if not self._options.is_comment(record)])
+
+
+def type_for_both(one: Any, other: Any) -> Any:
+    """The type of a column that is shown as these two: that of both in one block. None for truth values and whole numbers, where
+    it depends on the values."""
+    for date, moment in ((one, other), (other, one)):
+        if pa.types.is_date32(date) and pa.types.is_timestamp(moment) and moment.tz is None:
+            return moment
+    if {one, other} == {pa.bool_(), pa.int64()}:
+        return None
+    return floats_for_numbers(one, other) or pa.string()
