@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
-from flinkpy.connectors.files import inferred_source, json_source
+from flinkpy.connectors.files import json_source
 from flinkpy.connectors.files.column_files import AvroSource, CsvSource, JsonLinesSource, ParquetSource
 from flinkpy.connectors.files.csv import csv_source, open_csv
+from flinkpy.connectors.files.schemas import inferred_source
 from flinkpy.connectors.part_files.file_formats import AvroFormat, CsvFormat, JsonLinesFormat, ParquetFormat
 from flinkpy.core.elements import RowBatch
 from flinkpy.core.errors import ProgramError

@@ -101,7 +101,7 @@ class ParquetSource(ColumnFileSource):
 
     def _can_be_read(self, there: Any) -> bool:
         """Whether no value of this file is refused because it does not fit its column: then rows may be left out without a change."""
-        from flinkpy.connectors.files.merged_schemas import common_type
+        from flinkpy.connectors.files.schemas.merged_schemas import common_type
 
         return all(field.type.equals(common_type(field.type, there.field(field.name).type)) for field in self._in_files if field.name in there.names)
 

@@ -176,7 +176,7 @@ class ColumnFileSource(Source[RowsSplit]):
 
     def _shown_schema(self) -> pa.Schema:
         """The schema of all files together."""
-        from flinkpy.connectors.files.merged_schemas import merged_schema
+        from flinkpy.connectors.files.schemas.merged_schemas import merged_schema
 
         with ThreadPoolExecutor(SCHEMAS_AT_ONCE) as threads:
             schemas = list(threads.map(self._first_schema, self._files))

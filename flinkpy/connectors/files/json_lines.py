@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from flinkpy.connectors.files.merged_schemas import floats_for_numbers
+from flinkpy.connectors.files.schemas.merged_schemas import floats_for_numbers
 from flinkpy.formats.text_columns import as_text, decoded, first_text, is_of_bytes, refuse_rounded, rounded, with_large_floats
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.files.inferred_source import InferredFileSource
 from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, type_for_both
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
+from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext

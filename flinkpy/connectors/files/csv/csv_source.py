@@ -13,9 +13,9 @@ from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_options import CsvOptions, texts
 from flinkpy.connectors.files.csv.csv_values import CsvParser, type_for_both
 from flinkpy.connectors.files.csv.open_csv import SHOWN_BYTES, Header, blocks_behind, is_utf8, open_utf8, read_header
-from flinkpy.connectors.files.inferred_source import InferredFileSource
-from flinkpy.connectors.files.merged_schemas import floats_for_numbers
 from flinkpy.connectors.files.paths import FileInfo, PathArgument
+from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
+from flinkpy.connectors.files.schemas.merged_schemas import floats_for_numbers
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext

@@ -13,7 +13,7 @@ from pyarrow import csv
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
 from flinkpy.connectors.files.csv.csv_records import OpenRecord, line_feeds_in
-from flinkpy.connectors.files.merged_schemas import floats_for_numbers
+from flinkpy.connectors.files.schemas.merged_schemas import floats_for_numbers
 from flinkpy.formats.text_columns import (
     as_text,
     changed,

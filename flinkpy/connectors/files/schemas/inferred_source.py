@@ -17,8 +17,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.connectors.files.column_source import SCHEMAS_AT_ONCE, ColumnFileSource
-from flinkpy.connectors.files.merged_schemas import merged_schema
 from flinkpy.connectors.files.paths import FileInfo
+from flinkpy.connectors.files.schemas.merged_schemas import merged_schema
 from flinkpy.core.errors import ProgramError
 
 if TYPE_CHECKING:

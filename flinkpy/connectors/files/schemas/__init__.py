@@ -1,0 +1,1 @@
+"""Schemas of files: of several together, and inferred ones."""
