@@ -514,6 +514,24 @@ def test_files_of_other_types_are_refused_where_values_would_change(tmp_path: Pa
         env().from_parquet(tmp_path, schema=pa.schema([("v", first.type)])).to_arrow()
 
 
+@pytest.mark.finding("newcomers 6")
+@pytest.mark.parametrize("form", ["parquet", "avro", "csv", "json"])
+@pytest.mark.parametrize("declared", [Types.TUPLE, Types.ROW, lambda types: Types.ROW_NAMED(["f0", "f1"], types)], ids=["TUPLE", "ROW", "ROW_NAMED"])
+def test_a_declared_tuple_is_written_as_a_row_with_these_types(tmp_path: Path, form: str, declared: Any) -> None:
+    type_info = declared([Types.STRING(), Types.INT()])
+    records = env()
+    records.from_collection([("x", 80), ("y", 2.0)]).map(lambda pair: pair, type_info).sink_to(FileSink(tmp_path, form))
+    records.execute("write")
+    read = {"parquet": records.from_parquet, "avro": records.from_avro, "csv": records.from_csv, "json": records.from_json_lines}[form]
+    table = read(tmp_path).to_arrow()
+    assert table.to_pylist() == [{"f0": "x", "f1": 80}, {"f0": "y", "f1": 2}]
+    if form in ("parquet", "avro"):
+        assert table.schema.field("f1").type == pa.int32()
+        records.from_collection([("x", 80.42)]).map(lambda pair: pair, type_info).sink_to(FileSink(tmp_path, form))
+        with pytest.raises(JobExecutionError, match=r"field 'f1': 80.42 \(float\) is no int32"):
+            records.execute("write")
+
+
 @pytest.mark.finding("bugs 7")
 def test_parts_whose_rows_showed_other_types_are_read_as_one_part_would_be(tmp_path: Path) -> None:
     pq.write_table(pa.table({"v": [1], "w": [None], "x": [1]}), tmp_path / "a.parquet")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from flinkpy.common.serialization import BulkWriterFactory, Encoder
-from flinkpy.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkpy.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkpy.connectors.files.paths import SUFFIXES
 from flinkpy.connectors.part_files.lines.csv_lines import CsvLines, check_encoding
 from flinkpy.connectors.part_files.parquet_part import ParquetPart
@@ -177,6 +177,14 @@ class CsvFormat(FileFormat):
     def can_be_concatenated(self) -> bool:
         return not self._header and not _has_mark(self._encoding)
 
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        row_type = _row_type(type_info)
+        if self._columns is not None or row_type is None:
+            return self
+        form = copy.copy(self)
+        form._columns = list(row_type.field_names)
+        return form
+
     def without_columns(self, names: Collection[str]) -> FileFormat:
         if self._columns is None or not set(names) & set(self._columns):
             return self
@@ -252,13 +260,21 @@ class JsonLinesFormat(FileFormat):
 
     def __init__(self, *, compression: Compression | None = None) -> None:
         self._compression = compression
+        self._tuple_names: list[str] | None = None
         self.suffix = ".jsonl" + compressed_suffix(compression)
 
+    def of_type(self, type_info: TypeInformation | None) -> FileFormat:
+        if not isinstance(type_info, TupleTypeInfo):
+            return self
+        form = copy.copy(self)
+        form._tuple_names = list(RowTypeInfo(type_info.field_types).field_names)
+        return form
+
     def open(self, file: OutputFile) -> PartWriter:
-        return _text_part(file, "utf-8", _json_lines, self._compression)
+        return _text_part(file, "utf-8", lambda batch: _json_lines(batch, self._tuple_names), self._compression)
 
 
-def _json_lines(batch: Batch) -> str:
+def _json_lines(batch: Batch, tuple_names: list[str] | None) -> str:
     if isinstance(batch, ColumnBatch) and batch.data.num_columns:
         from flinkpy.connectors.part_files.lines.json_objects import json_lines
 
@@ -266,7 +282,10 @@ def _json_lines(batch: Batch) -> str:
             return json_lines(batch.data)
         except (TypeError, ValueError):
             pass  # the rows tell which field cannot be written
-    return "".join([json_text(value) + "\n" for value in rows_of(batch)])
+    values = rows_of(batch)
+    if tuple_names is not None:
+        values = [dict(zip(tuple_names, value)) if type(value) is tuple else value for value in values]
+    return "".join([json_text(value) + "\n" for value in values])
 
 
 class ParquetFormat(FileFormat):
@@ -354,11 +373,17 @@ def _schema_without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 def _declared_schema(given: pa.Schema | None, type_info: TypeInformation | None) -> pa.Schema | None:
     """The schema that was given, or that of the stream's declared type, or None: the values show it."""
-    if given is not None or not isinstance(type_info, RowTypeInfo):
+    row_type = _row_type(type_info)
+    if given is not None or row_type is None:
         return given
     from flinkpy.columns.values.arrow_types import arrow_schema
 
     try:
-        return arrow_schema(type_info)
+        return arrow_schema(row_type)
     except ProgramError:  # Arrow has no type for a field
         return None
+
+
+def _row_type(type_info: TypeInformation | None) -> RowTypeInfo | None:
+    """The declared type as that of a row: the fields of a tuple are f0, f1 and so on. None for values without fields."""
+    return RowTypeInfo(type_info.field_types) if isinstance(type_info, TupleTypeInfo) else type_info if isinstance(type_info, RowTypeInfo) else None
