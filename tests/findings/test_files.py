@@ -522,7 +522,7 @@ def test_a_declared_tuple_is_written_as_a_row_with_these_types(tmp_path: Path, f
     records = env()
     records.from_collection([("x", 80), ("y", 2.0)]).map(lambda pair: pair, type_info).sink_to(FileSink(tmp_path, form))
     records.execute("write")
-    read = {"parquet": records.from_parquet, "avro": records.from_avro, "csv": records.from_csv, "json": records.from_json_lines}[form]
+    read: Any = {"parquet": records.from_parquet, "avro": records.from_avro, "csv": records.from_csv, "json": records.from_json_lines}[form]
     table = read(tmp_path).to_arrow()
     assert table.to_pylist() == [{"f0": "x", "f1": 80}, {"f0": "y", "f1": 2}]
     if form in ("parquet", "avro"):
