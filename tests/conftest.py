@@ -34,6 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("ray") is not None:
             item.add_marker(pytest.mark.xdist_group(_half_of(item.path)))
+        item.own_markers = [mark for mark in item.own_markers if not _stays(item, mark)]
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_begin_first)
     if TIMES_AS_MANY != 1:
@@ -41,6 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for holder, name in holders.values():
             own: settings = getattr(holder, name)
             setattr(holder, name, settings(own, max_examples=max(1, round(own.max_examples * TIMES_AS_MANY))))
+
+
+def _stays(item: pytest.Item, mark: pytest.Mark) -> bool:
+    """Whether this marks a case of a wide test that stays in `make test`: one whose parameters are named in ``but``."""
+    return mark.name == "wide" and any(text in item.name.partition("[")[2] for text in mark.kwargs.get("but", ()))
 
 
 def _holders_of_settings(item: pytest.Item) -> Iterator[tuple[object, str]]:

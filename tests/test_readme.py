@@ -51,6 +51,7 @@ def test_the_examples_of_a_page_run(page: Path) -> None:
     assert found.failed == 0
 
 
+@pytest.mark.wide(but=("README", "columns.md"))
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and name_of(page) not in ELSEWHERE], ids=name_of)
 def test_a_page_runs_and_prints_what_it_says(page: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
@@ -90,6 +91,7 @@ def command_line(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.run([sys.executable, "-m", "flinkpy", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.wide(but=("README",))
 @pytest.mark.parametrize("page", [page for page in PAGES if any(is_for_pyflink(code) for code, _ in blocks(page))], ids=name_of)
 def test_a_pages_pyflink_programs_run(page: Path, tmp_path: Path) -> None:
     for code, text in [(code, text) for code, text in blocks(page) if is_for_pyflink(code)]:
@@ -127,6 +129,7 @@ def test_the_resources_on_the_page_about_ray_can_be_asked_for() -> None:
     assert names["scored"].get_name() == "Map"
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 def test_the_datasets_on_the_page_about_ray_give_what_it_says(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def rest(program: Program, parallelism: int, savepoint: Path, tmp_path: Path, ba
     return results(program, environment(parallelism, tmp_path / f"of {savepoint.name} at {parallelism}", **options), lambda record: record)
 
 
+@pytest.mark.wide(but=("sessions", "column_windows"))
 @pytest.mark.parametrize("program", TOLD, ids=lambda each: each.__name__)
 def test_a_job_goes_on_from_the_canonical_form_as_from_its_own(program: Program, tmp_path: Path) -> None:
     checkpoint = interrupted(program, 2, tmp_path)

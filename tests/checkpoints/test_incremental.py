@@ -88,6 +88,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[Any
     return last_of_keys(run(environment(1, folder / "checkpoints"), folder / "out"))
 
 
+@pytest.mark.wide(but=("Gathering-2",))
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("function", [Gathering, InOrder])  # the second one has timers too, which are not in the database
 def test_a_job_that_fails_again_and_again_gives_what_it_gives_undisturbed(parallelism: int, function: Any, tmp_path: Path) -> None:
@@ -105,6 +106,7 @@ def test_checkpoints_have_files_in_common_and_those_that_are_kept_have_all_of_th
     assert any(earlier & later for earlier, later in itertools.pairwise(files))  # not all: RocksDB merges files
 
 
+@pytest.mark.wide(but=("rocksdb-1-2",))
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 2), (2, 1), (2, 3)])
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_another_job_goes_on_from_them(before: int, after: int, backend: str, undisturbed: tuple[int, list[Any]], tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[Any
     return last_of_keys(run(environment(1, folder / "checkpoints", **IN_MEMORY), folder / "out"))
 
 
+@pytest.mark.wide(but=("Gathering-2",))
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("function", [Gathering, InOrder])  # the second one has timers too
 def test_a_job_that_fails_again_and_again_gives_what_it_gives_undisturbed(parallelism: int, function: Any, tmp_path: Path) -> None:
@@ -51,6 +52,7 @@ def test_checkpoints_have_pieces_in_common_and_those_that_are_kept_have_all_of_t
     assert any(set(earlier.handles()) & set(later.handles()) for earlier, later in itertools.pairwise(found))
 
 
+@pytest.mark.wide(but=("None-hashmap-2-3", "NATIVE-rocksdb-1-2"))
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 2), (2, 3)])
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 @pytest.mark.parametrize("form", [None, *SavepointFormatType])  # written anew, if there is one

@@ -17,6 +17,7 @@ def test_there_is_one_of_each_form() -> None:
     assert [path.name for path in SAVEPOINTS if path.parent.name == "0.1.0"] == ["native", "canonical"]
 
 
+@pytest.mark.wide(but=("1-hashmap", "2-rocksdb-0.1.0-native"))
 @pytest.mark.parametrize("savepoint", SAVEPOINTS, ids=lambda path: f"{path.parent.name}-{path.name}")
 @pytest.mark.parametrize(("parallelism", "backend"), [(1, "hashmap"), (2, "rocksdb"), (3, "hashmap")])
 def test_a_job_goes_on_from_a_kept_savepoint(savepoint: Path, parallelism: int, backend: str) -> None:

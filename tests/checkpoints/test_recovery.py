@@ -246,6 +246,7 @@ def results(program: Program, env: StreamExecutionEnvironment, fails: Callable[[
         return list(found)
 
 
+@pytest.mark.wide(but=("2-rocksdb",))
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize(("program", "told"), PROGRAMS, ids=lambda each: each.__name__.strip("<>"))

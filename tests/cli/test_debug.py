@@ -111,6 +111,7 @@ def test_another_operator_before_it(failed: Failed) -> None:
     assert ran.returncode == 0
 
 
+@pytest.mark.wide
 def test_with_another_parallelism_one_subtask(failed: Failed) -> None:
     ran = failed.debug("-p", "2", "--operator", "growth", "--subtask", "0", "--key", "roof", commands="q\n")
     other = failed.debug("-p", "2", "--operator", "growth", "--subtask", "1", "--key", "roof", commands="q\n")
@@ -125,6 +126,7 @@ WRONG = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_are_told_in_a_sentence(name: str, failed: Failed) -> None:
     arguments, text = WRONG[name]
@@ -144,6 +146,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_that_cannot_be_replayed_are_told_in_a_sentence(name: str, failed: Failed, tmp_path: Path) -> None:
     body, text = PROGRAMS[name]
@@ -156,6 +159,7 @@ def test_programs_that_cannot_be_replayed_are_told_in_a_sentence(name: str, fail
     assert (ran.returncode, "Traceback" in ran.stderr) == (1, False)
 
 
+@pytest.mark.wide
 def test_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text("")

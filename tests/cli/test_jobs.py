@@ -109,6 +109,7 @@ def test_a_refused_program_shows_its_line(tmp_path: Path) -> None:
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.wide(but=("15",))
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_an_endless_job_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     started = tmp_path / "started"

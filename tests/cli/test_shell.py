@@ -94,6 +94,7 @@ def test_pyflink_means_flinkpy_where_asked_for(tmp_path: Path) -> None:
 # -- at a terminal ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide(but=("show",))
 @pytest.mark.parametrize(("waiting", "shown"), [
     pytest.param("_ = numbers.add_sink(lambda n: None); env.execute('long')", "long · RUNNING", id="execute"),
     pytest.param("numbers.filter(lambda n: n < 0).show(job_name='long')", "long · RUNNING", id="show"),
@@ -185,6 +186,7 @@ def test_ipython_is_the_prompt_where_it_is_installed(tmp_path: Path) -> None:
         terminal.expect("Out[3]: [21]")
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 def test_the_shell_on_ray_cancels_what_is_waited_for_and_leaves_what_runs_in_the_background(ray: RayCluster) -> None:

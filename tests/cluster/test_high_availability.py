@@ -73,6 +73,7 @@ def checkpoint_taken(folder: Path) -> None:
     eventually(lambda: newest_checkpoint(folder) > taken)
 
 
+@pytest.mark.wide(but=("windows over columns-once",))
 @pytest.mark.parametrize(("case", "killed"), [
     (WINDOWS, "once"), (WINDOWS, "twice"), (WINDOWS, "with a worker"), (JOIN, "once"), (COLUMNS, "once")], ids=str)
 def test_a_killed_job_manager_changes_nothing_in_the_results(
@@ -97,6 +98,7 @@ def test_a_killed_job_manager_changes_nothing_in_the_results(
     assert "the JobManager died, and is started again" in capsys.readouterr().err
 
 
+@pytest.mark.wide
 def test_jobs_that_had_ended_are_not_run_again_and_their_results_are_still_told(options: dict[str, Any], tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
@@ -126,6 +128,7 @@ def test_jobs_that_had_ended_are_not_run_again_and_their_results_are_still_told(
         again.result()
 
 
+@pytest.mark.wide
 def test_a_job_is_cancelled_through_the_next_job_manager(options: dict[str, Any], tmp_path: Path) -> None:
     env = environment(options)
     env.generate(lambda index: index, rate=100.0).key_by(lambda n: n % 3).reduce(lambda a, b: a + b).sink_to(FileSink(tmp_path / "out"))
@@ -140,6 +143,7 @@ def test_a_job_is_cancelled_through_the_next_job_manager(options: dict[str, Any]
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
+@pytest.mark.wide
 def test_the_page_is_at_its_address_again_when_the_job_manager_is(options: dict[str, Any]) -> None:
     from flinkpy.cluster.ray.ray_sessions import running_clusters, start_session
 

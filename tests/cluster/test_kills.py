@@ -19,6 +19,8 @@ from benchmarks.kills.transaction_log import TransactionLog
 from tests.cluster.test_recovery import newest_checkpoint
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.wide
+
 COUNT, RATE = 60_000, 200.0  # enough for five minutes on a slow machine; what is left then comes at once
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.ray_fixture import RayCluster
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 JOB = """
 from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment

@@ -93,6 +93,7 @@ def test_a_job_runs_in_two_processes_and_the_next_run_reuses_session_and_workers
     assert ended.count("  pids\n") == 2
 
 
+@pytest.mark.wide
 def test_a_running_job_is_listed_and_cancelled_from_another_process(ray: RayCluster, tmp_path: Path) -> None:
     process = start_endless(ray, tmp_path, "listed")
     line = next(line for line in running(ray).splitlines() if "listed" in line)
@@ -105,6 +106,7 @@ def test_a_running_job_is_listed_and_cancelled_from_another_process(ray: RayClus
     assert "listed" not in running(ray)
 
 
+@pytest.mark.wide
 def test_a_detached_job_prints_its_id_and_goes_on(ray: RayCluster, tmp_path: Path) -> None:
     outcome = finish(start_endless(ray, tmp_path, "detached", "-d"))
     assert outcome.code == 0, outcome.err
@@ -113,6 +115,7 @@ def test_a_detached_job_prints_its_id_and_goes_on(ray: RayCluster, tmp_path: Pat
     eventually(lambda: "detached" not in running(ray))
 
 
+@pytest.mark.wide
 def test_ctrl_c_cancels_an_attached_job(ray: RayCluster, tmp_path: Path) -> None:
     process = start_endless(ray, tmp_path, "interrupted")
     process.send_signal(signal.SIGINT)
@@ -120,6 +123,7 @@ def test_ctrl_c_cancels_an_attached_job(ray: RayCluster, tmp_path: Path) -> None
     assert "interrupted" not in running(ray)
 
 
+@pytest.mark.wide
 def test_a_killed_worker_fails_the_job_at_once_and_clearly(ray: RayCluster, tmp_path: Path) -> None:
     process = start_endless(ray, tmp_path, "killed")
     os.kill(pids(tmp_path)[0], signal.SIGKILL)
@@ -132,6 +136,7 @@ def test_a_killed_worker_fails_the_job_at_once_and_clearly(ray: RayCluster, tmp_
     assert run_pids(ray)["counts"]
 
 
+@pytest.mark.wide
 def test_an_impossible_job_fails_fast_with_numbers_and_the_option(ray: RayCluster) -> None:
     started = time.perf_counter()
     outcome = ray.flinkpy("run", "-t", "ray", "-p", "9", ray.job(PIDS))
@@ -141,6 +146,7 @@ def test_an_impossible_job_fails_fast_with_numbers_and_the_option(ray: RayCluste
     assert "-D taskmanager.ray.num-cpus-per-slot=0.44" in outcome.err
 
 
+@pytest.mark.wide
 def test_the_advice_of_that_message_helps(ray: RayCluster) -> None:
     outcome = ray.flinkpy("run", "-t", "ray", "-p", "5", "-D", "taskmanager.ray.num-cpus-per-slot=0.4", ray.job(PIDS))
     assert outcome.code == 0, outcome.err
@@ -160,6 +166,7 @@ def test_a_failing_function_shows_the_users_frame(ray: RayCluster) -> None:
     assert "site-packages" not in outcome.err
 
 
+@pytest.mark.wide
 def test_a_module_beside_the_job_travels_with_it(ray: RayCluster) -> None:
     (ray.folder / "network.py").write_text("def double(x):\n    return 2 * x\n")
     outcome = ray.flinkpy("run", "-t", "ray", ray.job(
@@ -170,12 +177,14 @@ def test_a_module_beside_the_job_travels_with_it(ray: RayCluster) -> None:
     assert outcome.out == "[2, 4]\n"
 
 
+@pytest.mark.wide
 def test_options_a_running_session_cannot_take_are_told(ray: RayCluster) -> None:
     outcome = ray.flinkpy("run", "-t", "ray", "-D", "taskmanager.numberOfTaskSlots=3", ray.job(PIDS))
     assert outcome.code == 0, outcome.err
     assert "without effect: taskmanager.numberOfTaskSlots=3" in outcome.err
 
 
+@pytest.mark.wide
 def test_another_version_of_flinkpy_is_refused(ray: RayCluster) -> None:
     code = "import flinkpy; flinkpy.__version__ = '9.9'; from flinkpy.cli.main import main; main(['list'])"
     outcome = finish(subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ray.environment))
@@ -184,6 +193,7 @@ def test_another_version_of_flinkpy_is_refused(ray: RayCluster) -> None:
     assert "flinkpy session stop " in outcome.err
 
 
+@pytest.mark.wide
 def test_sessions_of_other_names_live_beside_it(ray: RayCluster) -> None:
     other = ("-D", "cluster.id=other")
     assert ray.flinkpy("run", "-t", "ray", *other, ray.job(PIDS)).code == 0
@@ -194,6 +204,7 @@ def test_sessions_of_other_names_live_beside_it(ray: RayCluster) -> None:
     assert gone.err.startswith("there is no flinkpy session 'other' on this Ray cluster")
 
 
+@pytest.mark.wide
 def test_a_dead_job_manager_is_one_clear_message_and_the_next_run_starts_anew(ray: RayCluster, tmp_path: Path) -> None:
     process = start_endless(ray, tmp_path, "orphan")
     workers = pids(tmp_path)
@@ -226,6 +237,7 @@ def _alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+@pytest.mark.wide
 def test_a_function_that_reads_what_is_typed_finds_the_end_and_waits_for_nobody(ray: RayCluster) -> None:
     outcome = ray.flinkpy("run", "-t", "ray", ray.job("from flinkpy.datastream import StreamExecutionEnvironment\n"
                                                       "env = StreamExecutionEnvironment.get_execution_environment()\n"
@@ -258,6 +270,7 @@ env.execute()
 """
 
 
+@pytest.mark.wide
 def test_a_worker_whose_function_does_not_return_when_cancelled_ends_and_its_slots_are_free_again(ray: RayCluster, tmp_path: Path) -> None:
     options = ("-t", "ray-session", "-D", "cluster.id=stuck", "-D", "heartbeat.interval=500 ms", "-D", "slotmanager.number-of-slots.max=1",
                "-D", "task.cancellation.timeout=1 s")

@@ -115,6 +115,7 @@ def test_a_job_that_lost_its_worker_because_ray_went_away_says_that_ray_is_gone(
         client.job(JobId("ab12")).result()
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 @pytest.mark.finding("hunts 18")

@@ -11,7 +11,7 @@ from tests.cluster.ray_fixture import RayCluster, finish
 from tests.waiting import eventually
 from tests.web.rest import Rest
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
 
 FAILS_ONCE = """
 import sys

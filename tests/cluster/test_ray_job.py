@@ -149,6 +149,7 @@ def test_a_ray_job_from_another_folder_has_its_files_and_its_tasks_output(ray: S
     nothing_left(eyes, before)
 
 
+@pytest.mark.wide
 def test_stopping_a_ray_job_ends_its_job_and_its_cluster(ray: StartedRay, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
     ray_job = submit_endless(ray, tmp_path / "program", "python")
@@ -158,6 +159,7 @@ def test_stopping_a_ray_job_ends_its_job_and_its_cluster(ray: StartedRay, eyes: 
     assert "SIGTERM received" not in ray.ray_job("logs", ray_job).out  # Ray's account of a program that had no time to end
 
 
+@pytest.mark.wide
 def test_stopping_a_ray_job_cancels_its_job_in_a_session(ray: StartedRay, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
     settings = ("-D", f"ray.address={ray.address}", "-D", "cluster.id=nightly")
@@ -169,6 +171,7 @@ def test_stopping_a_ray_job_cancels_its_job_in_a_session(ray: StartedRay, eyes: 
     nothing_left(eyes, before)
 
 
+@pytest.mark.wide
 def test_the_log_of_a_ray_job_and_rays_dashboard_show_the_address_of_the_page_but_not_the_token(ray: StartedRay, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
     folder = folder_with(tmp_path / "program", endless=ENDLESS)
@@ -193,6 +196,7 @@ def test_the_log_of_a_ray_job_and_rays_dashboard_show_the_address_of_the_page_bu
     nothing_left(eyes, before)
 
 
+@pytest.mark.wide
 def test_files_and_archives_of_the_program_are_on_its_workers(ray: StartedRay, eyes: Eyes, tmp_path: Path) -> None:
     """Modules of the Ray job's own ``py_modules`` too. The workers have another working directory than the program."""
     before = eyes.look()
@@ -211,6 +215,7 @@ def test_files_and_archives_of_the_program_are_on_its_workers(ray: StartedRay, e
     nothing_left(eyes, before)
 
 
+@pytest.mark.wide
 @pytest.mark.skipif("FLINKPY_TEST_PIP" not in os.environ, reason="Ray copies the whole environment first: set FLINKPY_TEST_PIP to run it")
 def test_requirements_of_the_program_are_installed_for_its_workers(ray: StartedRay, tmp_path: Path) -> None:
     make_wheel(tmp_path / "wheels", "required_by_test", "VERSION = '1.2.3'")
@@ -231,6 +236,7 @@ def make_wheel(folder: Path, module: str, text: str) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.wide
 def test_a_ray_cluster_that_goes_away_is_one_message_that_says_what_to_do(ray: StartedRay, tmp_path: Path) -> None:
     """The last test here: it is this cluster that goes."""
     address = ("-D", f"ray.address={ray.address}")

@@ -15,7 +15,7 @@ from tests.cluster.ray_fixture import RayCluster, joined, ray_cluster
 from tests.ports import free_port
 from tests.waiting import PATIENCE_S, eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 ENDLESS = """
 import itertools

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.ray_fixture import RayCluster
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
 
 RECORDS, KEYS = 20_000, 7
 SLOWLY, FAST = "100", "100000"  # records a second: the first run must not end before it is stopped

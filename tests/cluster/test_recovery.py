@@ -97,11 +97,13 @@ def check(case: Recovering, folder: Path) -> None:
     assert len(killed) == case.kills
 
 
+@pytest.mark.wide(but=("windows over columns",))
 @pytest.mark.parametrize("case", KILLED, ids=str)
 def test_a_killed_worker_changes_nothing_in_the_results(case: Recovering, on_ray: None, tmp_path: Path) -> None:
     check(case, tmp_path)
 
 
+@pytest.mark.wide
 def test_a_function_that_fails_once_changes_nothing_and_no_worker_ends(on_ray: None, tmp_path: Path) -> None:
     before = workers().keys()
     check(FAILING, tmp_path)
@@ -109,6 +111,7 @@ def test_a_function_that_fails_once_changes_nothing_and_no_worker_ends(on_ray: N
     assert workers().keys() >= before
 
 
+@pytest.mark.wide
 def test_tasks_restart_on_their_workers_from_the_copies_there(on_ray: None, tmp_path: Path) -> None:
     """Their key groups in checkpoints are gone by then. Operator state is not: each task needs also that of the other worker."""
     wanted = local_recovery.run(tmp_path / "undisturbed", {"execution.checkpointing.dir": str(tmp_path / "checkpoints")})

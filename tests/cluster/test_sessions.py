@@ -111,6 +111,7 @@ def nothing_but(eyes: Eyes, before: Census, *managers: str) -> None:
         raise AssertionError(f"expected {managers} and a worker each, found {eyes.look().beyond(before)}") from None
 
 
+@pytest.mark.wide
 def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
     started = ray.flinkpy("session", "start", "-D", "rest.enabled=true", "-D", "rest.port=0", "red").out
@@ -154,6 +155,7 @@ def test_two_sessions_and_an_application_do_not_see_each_other_and_leave_nothing
     assert ray.flinkpy("session", "stop", "blue").out == "there is no flinkpy session 'blue'\n"
 
 
+@pytest.mark.wide
 def test_an_application_whose_program_is_killed_leaves_nothing(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     before = eyes.look()
     program = endless(ray, tmp_path / "started", "orphan", "-t", "ray-application")
@@ -163,6 +165,7 @@ def test_an_application_whose_program_is_killed_leaves_nothing(ray: RayCluster, 
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("broken", [False, True])
 def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, broken: bool) -> None:
     before = eyes.look()
@@ -172,6 +175,7 @@ def test_an_application_that_ends_leaves_nothing(ray: RayCluster, eyes: Eyes, br
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
     outcome = ray.flinkpy("run", "-t", "ray-application", ray.job(UNWAITED, "unwaited.py"))
@@ -181,6 +185,7 @@ def test_a_program_with_its_own_cluster_ends_after_the_jobs_it_did_not_wait_for(
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("started_by", ["flinkpy run", "python"])
 def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eyes: Eyes, tmp_path: Path, started_by: str) -> None:
     before, started = eyes.look(), tmp_path / "started"
@@ -214,12 +219,14 @@ def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_tol
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 def test_a_job_of_an_application_cannot_be_detached(ray: RayCluster) -> None:
     refused = ray.flinkpy("run", "-d", "-t", "ray-application", ray.job(COLUMNS))
     assert refused.code == 1
     assert "`flinkpy session start NAME`" in refused.err
 
 
+@pytest.mark.wide
 @pytest.mark.finding("hunts 18")
 def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
@@ -231,6 +238,7 @@ def test_many_small_jobs_one_after_the_other_need_no_more_workers_than_one(ray: 
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     """Ray's library would end it at once, and the job in the session would go on without it."""
     before = eyes.look()
@@ -246,6 +254,7 @@ def test_a_terminated_program_that_started_ray_itself_cancels_its_job(ray: RayCl
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 def test_blocks_that_a_program_wrote_in_a_session_end_with_the_program(ray: RayCluster, eyes: Eyes) -> None:
     before = eyes.look()
     outcome = ray.flinkpy("run", *session("blocks"), ray.job(DATASET, "dataset.py"))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.compatibility.names import OURS, load
 from tests.compatibility.notes import ABSENT, DIFFERENT
 from tests.compatibility.page import PAGE
@@ -13,6 +15,7 @@ from tests.compatibility.page import PAGE
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.wide
 def test_every_name_is_called_and_the_page_says_what_it_does() -> None:
     """In a process of its own: the recording sees threads from their start only."""
     done = subprocess.run([sys.executable, "-m", "tests.compatibility.page", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=100,

@@ -136,6 +136,7 @@ def shelves() -> set[str]:
     return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.parametrize("readers", [1, 2])
 def test_every_row_of_every_block_comes_once_empty_blocks_among_them(on_ray: None, readers: int) -> None:
@@ -145,6 +146,7 @@ def test_every_row_of_every_block_comes_once_empty_blocks_among_them(on_ray: Non
     assert sorted(result.column(0).to_pylist()) == list(range(1, 5001))
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_stream_without_any_block_is_empty_and_has_its_columns(on_ray: None) -> None:
     result = environment().from_blocks([], SCHEMA, "blocks").to_arrow()
@@ -159,6 +161,7 @@ def test_a_dataset_goes_through_a_stream_and_comes_out_a_dataset(on_ray: None) -
     assert (doubled.count(), doubled.sum("id")) == (10_000, 99_990_000)
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(on_ray: None) -> None:
     gc.collect()
@@ -173,6 +176,7 @@ def test_the_blocks_stay_for_another_run_and_go_when_stream_and_jobs_have(on_ray
     eventually(lambda: ours not in shelves())
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_the_blocks_go_after_a_job_that_was_still_running_when_the_program_forgot_the_stream(on_ray: None) -> None:
     before = shelves()
@@ -212,6 +216,7 @@ def is_lost(ref: Any) -> bool:
     return False
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_block_that_is_lost_is_made_again_by_its_recipe(on_ray: None, tmp_path: Path) -> None:
     keeper = make_keeper()
@@ -245,6 +250,7 @@ def _when_there(folder: Path, number: int) -> pa.Table:
     return block(*range(number * 20_000, (number + 1) * 20_000))  # so large that it goes to the store
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_time(on_ray: None, tmp_path: Path) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {2: "a"})
@@ -263,6 +269,7 @@ def test_blocks_are_called_for_as_they_can_be_had_only_so_many_of_a_place_at_a_t
     assert sorted(number for number, _ in store.updates(1).blocks) == [1, 2, 3]
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(on_ray: None, tmp_path: Path) -> None:
     keeper = make_keeper()
@@ -280,6 +287,7 @@ def test_a_job_reads_the_blocks_that_are_there_before_the_others_come(on_ray: No
     assert sorted(again.column("n").to_pylist()) == list(range(80_000))
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.parametrize("before", [True, False])
 def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is_not_begun_again(on_ray: None, tmp_path: Path, before: bool) -> None:
@@ -299,6 +307,7 @@ def test_where_blocks_will_not_come_a_job_that_waits_ends_with_the_reason_and_is
         job.get_job_execution_result().result(30)
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_recipe_that_fails_says_why_where_the_blocks_are_gathered(on_ray: None, tmp_path: Path) -> None:
     store = begun(make_keeper(), Slow(tmp_path), {0: "a"})
@@ -326,6 +335,7 @@ def asked(folder: Path) -> list[int]:
     return sorted(int(file.name.split()[1]) for file in folder.glob("asked *"))
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_what_was_written_outlives_the_workers_that_wrote_it(on_ray: None) -> None:
     refs = [ray.put(block(*range(start, start + 100_000))) for start in range(0, 400_000, 100_000)]
@@ -337,6 +347,7 @@ def test_what_was_written_outlives_the_workers_that_wrote_it(on_ray: None) -> No
     assert dataset.sum("n") == sum(range(400_000))
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_of_a_job_that_failed_nothing_counts(on_ray: None) -> None:
     keeper = make_keeper()
@@ -355,6 +366,7 @@ def test_of_a_job_that_failed_nothing_counts(on_ray: None) -> None:
     assert Store(keeper).committed_blocks() == []
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_way_round(on_ray: None) -> None:
     store = Store(make_keeper())
@@ -368,6 +380,7 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one_and_never_the_other_w
     assert [table.column("n").to_pylist() for table in ray.get(store.committed_blocks())] == [[11], [20]]
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(on_ray: None, tmp_path: Path) -> None:
     record = Types.ROW_NAMED(["n"], [Types.LONG()])
@@ -389,12 +402,14 @@ def test_a_job_that_fails_between_two_checkpoints_gives_each_record_once(on_ray:
     assert len(blocks) > 2  # one for each checkpoint
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_a_keeper_that_is_gone_says_whose_program_must_go_on(on_ray: None) -> None:
     with pytest.raises(ResourceUnavailableError, match="the program that handed them over has ended"):
         Store("blocks-gone")
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_rows_and_foreign_objects_are_refused(on_ray: None) -> None:
     env = environment()

@@ -86,6 +86,7 @@ def shelves() -> set[str]:
     return {block_set for name in keepers for block_set in ray.get(ray.get_actor(name, namespace=NAMESPACE).set_names.remote())}
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.finding("first-use 15")
 @pytest.mark.parametrize("parallelism", [1, 3])
@@ -104,6 +105,7 @@ def test_a_collection_is_read_from_the_store_and_again_by_the_next_job(on_ray: N
     eventually(lambda: not shelves())
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.finding("first-use 15")
 def test_a_table_is_read_from_the_store_where_slices_of_it_lie(on_ray: None) -> None:
@@ -120,6 +122,7 @@ def test_a_table_is_read_from_the_store_where_slices_of_it_lie(on_ray: None) -> 
     assert max(sizes) < 33 << 20  # no slice carries what it was cut from
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.finding("first-use 15")
 def test_data_stays_for_a_job_whose_program_has_forgotten_it(on_ray: None) -> None:

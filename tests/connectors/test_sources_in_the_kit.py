@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from flinkpy.connectors.files.avro_source import AvroSource
 from flinkpy.connectors.files.column_files import CsvSource, JsonLinesSource, ParquetSource
@@ -302,6 +303,7 @@ class TestShardsThatBecomeMore(ShardTests):
     discovers = True
 
 
+@pytest.mark.wide
 class TestShardsOfColumns(ShardTests):
     columnar = True
 

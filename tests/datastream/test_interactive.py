@@ -188,7 +188,7 @@ for n in results:
 IN = {name: f"Cell In[{number}]" for number, name in enumerate(NOTEBOOK, 1)}
 
 
-CLUSTERS = [pytest.param("embedded", marks=pytest.mark.xdist_group("notebook")), pytest.param("ray", marks=pytest.mark.ray)]
+CLUSTERS = [pytest.param("embedded", marks=pytest.mark.xdist_group("notebook")), pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.wide])]
 
 
 @pytest.fixture(scope="module", params=CLUSTERS)

@@ -35,6 +35,7 @@ def test_the_figures_are_exactly_those_of_pandas(expected: pd.DataFrame, paralle
     assert rows == [tuple(row) for row in expected.itertuples(index=False)]
 
 
+@pytest.mark.wide
 def test_the_program_prints_the_table_and_nothing_else(expected: pd.DataFrame) -> None:
     done = run()
     assert done.returncode == 0, done.stderr

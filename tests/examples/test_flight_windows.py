@@ -16,6 +16,8 @@ from examples.flight_delays import BEHIND_MS, DATA, HOUR_MS, WEATHER, flight_win
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.cluster.ray_fixture import RayCluster
 
+pytestmark = pytest.mark.wide
+
 DAY_MS, GAP_MS = 24 * HOUR_MS, 12 * HOUR_MS
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+import pytest
+
 from examples import messy_csv
 from flinkpy.datastream import StreamExecutionEnvironment
 from tests.examples.test_examples import run
@@ -27,6 +29,7 @@ def test_what_is_right_is_written_and_what_is_wrong_is_told(tmp_path: Path) -> N
     assert ["got 2" in broken[0].why, "'three'" in broken[1].why, "got 5" in broken[2].why, "'yesterday'" in broken[3].why] == [True] * 4
 
 
+@pytest.mark.wide
 def test_the_example_prints_both() -> None:
     printed = run("messy_csv.py")
     assert "umbrella" in printed

@@ -115,6 +115,7 @@ def run(query: str, parallelism: int) -> list[Any]:
         return list(results)
 
 
+@pytest.mark.wide(but=("q5-1", "q8-1"))
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("query", list(NAIVE))
 def test_a_query_gives_what_a_plain_computation_gives(query: str, parallelism: int) -> None:

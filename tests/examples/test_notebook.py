@@ -15,7 +15,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOK = EXAMPLES / "notebook.ipynb"
 
-pytestmark = pytest.mark.xdist_group("example notebook")
+pytestmark = [pytest.mark.wide, pytest.mark.xdist_group("example notebook")]
 
 
 def cells() -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 def test_workers_that_are_killed_as_the_tutorial_says_lose_nothing(ray: RayCluster, tmp_path: Path) -> None:

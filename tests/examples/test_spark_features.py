@@ -37,6 +37,7 @@ def test_each_flight_has_the_three_hours_before_it_as_pandas_has_them(expected: 
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-12)
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 def test_the_program_reads_them_as_a_ray_dataset(expected: pd.DataFrame, ray: RayCluster) -> None:
     done = finish(ray.python(str(EXAMPLE)))

@@ -22,6 +22,7 @@ def test_the_shell_keeps_pythons_advice_and_exits_with_1_where_piped_lines_faile
     assert ended.returncode == 1
 
 
+@pytest.mark.wide(but=("exit(3)-3",))
 @pytest.mark.finding("first-use 22")
 @pytest.mark.parametrize(("line", "code"), [("1 + 1", 0), ("if", 1), ("exit(3)", 3)])
 def test_the_shells_exit_code_tells_how_the_piped_lines_ended(line: str, code: int) -> None:

@@ -64,6 +64,7 @@ def test_the_very_values_of_a_collection_that_cannot_change_are_read(monkeypatch
     assert [value is pair for value, pair in zip((value for batch in batches for value in batch.values), pairs, strict=True)] == [True] * 10
 
 
+@pytest.mark.wide
 @pytest.mark.finding("first-use 15")
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_collection_is_what_it_was_when_it_was_handed_over_and_so_it_is_for_every_run(parallelism: int) -> None:

@@ -154,6 +154,7 @@ def run_program(tmp_path: Path, launcher: str, text: str, *arguments: str) -> su
     return subprocess.run([*LAUNCHERS[launcher], str(path), *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.wide
 @pytest.mark.finding("first-use 11")
 @pytest.mark.parametrize("how", ["ends", "exits"])
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
@@ -162,6 +163,7 @@ def test_the_end_of_a_program_waits_for_the_jobs_it_began(tmp_path: Path, launch
     assert (outcome.stdout.splitlines(), outcome.stderr, outcome.returncode) == (["1", "2", "3", "4", "5", "the program's own end"], "", 0)
 
 
+@pytest.mark.wide(but=("python",))
 @pytest.mark.finding("first-use 11")
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 def test_the_failure_of_a_job_that_is_awaited_at_the_end_is_told(tmp_path: Path, launcher: str) -> None:
@@ -183,6 +185,7 @@ while not {has_failed}:
 """
 
 
+@pytest.mark.wide(but=("python",))
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 def test_a_job_that_failed_before_the_end_is_told_unless_the_program_asked_how_it_is(tmp_path: Path, launcher: str) -> None:
     seen = run_program(tmp_path, launcher, FAILED_BEFORE_THE_END.format(has_failed="'FAILED' in repr(job)"))
@@ -217,6 +220,7 @@ def begin(tmp_path: Path, launcher: str, text: str) -> subprocess.Popen[str]:
     return subprocess.Popen([*LAUNCHERS[launcher], str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.wide(but=("execute()-flinkpy run",))
 @pytest.mark.finding("first-use 21")
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 @pytest.mark.parametrize("run", ["env.execute()", "env.execute_async().get_job_execution_result().result()", "env.execute_async()"])
@@ -244,6 +248,7 @@ env.execute("numbers")
 """
 
 
+@pytest.mark.wide(but=("python",))
 @pytest.mark.parametrize("launcher", ["python", "flinkpy run"])
 def test_an_interrupt_that_waits_for_a_function_says_so(tmp_path: Path, launcher: str) -> None:
     with begin(tmp_path, launcher, STUCK) as program:

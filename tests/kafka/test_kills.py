@@ -30,7 +30,7 @@ from tests.cluster.test_recovery import OPTIONS, kill_one, newest_checkpoint
 from tests.kafka.broker import Broker, Record
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(400)]
 
 RECORDS, KEYS, WINDOW_MS, PAUSE_S = 4_000, 7, 100, 0.002
 

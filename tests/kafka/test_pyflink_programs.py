@@ -56,6 +56,7 @@ def with_address(script: Path, broker: Broker, folder: Path) -> Path:
     return copy
 
 
+@pytest.mark.wide(but=("avro",))
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "wanted"), [
     ("json", [f"+I[{number},{text}]" for number, text in GREETINGS]),

@@ -16,7 +16,7 @@ from flinkpy.operators.sinks.sink_port import Sink
 from flinkpy.testing.connectors import SinkTests
 from tests.kafka.broker import Broker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.wide, pytest.mark.slow]
 
 
 class Kafka(SinkTests):

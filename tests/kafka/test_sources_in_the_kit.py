@@ -13,7 +13,7 @@ from flinkpy.testing.connectors import SourceTests
 from tests.kafka.broker import Broker, Record
 from tests.kafka.reading import LATEST, strings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.wide, pytest.mark.slow]
 
 
 class TestKafkaSource(SourceTests):

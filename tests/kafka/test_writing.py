@@ -74,6 +74,7 @@ def test_records_are_seen_when_their_checkpoint_is_complete(broker: Broker, para
     assert seen(broker, topic) == list(range(75))
 
 
+@pytest.mark.wide(but=("(2, 2)-True",))
 @pytest.mark.parametrize(("parallelism", "closed"), [((2, 2), True), ((2, 2), False), ((1, 3), False), ((3, 1), False)], ids=str)
 @pytest.mark.parametrize("moment", ["between checkpoints", "in a checkpoint", "complete, nobody told", "complete, one told", "one aborted before"])
 def test_a_crash_at_any_moment_shows_each_record_once(broker: Broker, moment: str, parallelism: tuple[int, int], closed: bool) -> None:

@@ -235,6 +235,7 @@ def in_order(steps: list[Step]) -> list[Step]:
     return [*found, ("watermark", MAX_TIMESTAMP)]
 
 
+@pytest.mark.wide(but=("windows with state", "slices of columns]", "reduce"))
 @pytest.mark.parametrize("name", OPERATORS)
 @given(steps=STEPS)
 def test_what_was_frozen_is_written_as_it_was_and_nobody_sees_it(name: str, steps: list[Step]) -> None:

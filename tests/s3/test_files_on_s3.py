@@ -141,6 +141,7 @@ def test_a_commit_that_was_cut_off_behind_the_copy_is_done_again(bucket: Bucket)
     world.close()
 
 
+@pytest.mark.wide(but=("s3",))
 @pytest.mark.parametrize("at", ["s3", "disk"])
 def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(bucket: Bucket, tmp_path: Path, at: str) -> None:
     """Its results are in the bucket, and its checkpoints too or on the disk."""
@@ -170,6 +171,7 @@ def test_a_job_that_fails_and_goes_on_equals_one_that_does_not(bucket: Bucket, t
 # -- what stores and servers are like ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_a_server_that_does_not_answer_is_named_with_the_option_that_says_where_it_is(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     with pytest.raises(ProgramError, match=rf"look at s3://lake/in: no server answers at 127.0.0.1:{port}; check endpoint_override= and scheme="):

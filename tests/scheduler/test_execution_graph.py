@@ -62,6 +62,7 @@ def test_regions_are_joined_by_pipelined_results(job_graph: JobGraph, expected: 
     assert regions(job_graph) == expected
 
 
+@pytest.mark.wide
 def test_ten_thousand_subtasks_all_to_all_are_built_and_scheduled_without_their_product(capsys: pytest.CaptureFixture[str]) -> None:
     job_graph, locations = pipeline(5_000), [TaskManagerLocation(ResourceId(f"tm{index}"), f"tm{index}") for index in range(1_000)]
     clock = time.perf_counter()

@@ -39,6 +39,7 @@ def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
     run_program_seed(seed)
 
 
+@pytest.mark.wide(but=("60]",))
 @pytest.mark.parametrize("first", range(0, PROGRAM_SEEDS, SHARD))
 def test_what_is_committed_is_what_the_undisturbed_run_commits_and_nothing_leaks(first: int) -> None:
     for seed in range(first, first + SHARD):
@@ -50,6 +51,7 @@ def test_a_program_replays_identically(seed: int) -> None:
     assert run_program_seed(seed) == run_program_seed(seed)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", [13, 46])
 def test_a_program_replays_identically_in_another_process(seed: int) -> None:
     """The hashes of texts differ there, and so does the order of sets of them. One of them has databases and a savepoint."""
@@ -60,6 +62,7 @@ def test_a_program_replays_identically_in_another_process(seed: int) -> None:
     assert repr(run_program_seed(seed)) in told.pop()
 
 
+@pytest.mark.wide
 def test_the_seeds_see_what_they_are_for() -> None:
     reports = [run_program_seed(seed) for seed in range(1000, 1030)]
     scenarios = [ProgramScenario.of(seed, tuple(PROGRAMS)) for seed in range(1000, 1030)]
@@ -73,6 +76,7 @@ def test_the_seeds_see_what_they_are_for() -> None:
     assert len({report.digest for report in reports}) == len(reports)
 
 
+@pytest.mark.wide
 def test_the_seeds_see_savepoints_of_every_kind_and_incremental_checkpoints() -> None:
     scenarios = [ProgramScenario.of(seed, tuple(PROGRAMS)) for seed in range(45, 60)]
     reports = [run_program_seed(scenario.seed) for scenario in scenarios]

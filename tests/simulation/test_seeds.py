@@ -35,6 +35,7 @@ def test_a_seed_that_once_found_a_bug_plays_to_its_end(seed: int) -> None:
     run_seed(seed)
 
 
+@pytest.mark.wide(but=("200]", "175]", "400]"))
 @pytest.mark.parametrize("first", range(0, SEEDS, SHARD))
 def test_every_job_ends_and_nothing_leaks(first: int) -> None:
     for seed in range(first, first + SHARD):
@@ -46,6 +47,7 @@ def test_a_seed_replays_identically(seed: int) -> None:
     assert run_seed(seed) == run_seed(seed)
 
 
+@pytest.mark.wide
 def test_the_seeds_see_every_way_a_job_can_end() -> None:
     reports: list[SeedReport] = [run_seed(seed) for seed in range(1080, 1140)]
     ends = {state for report in reports for state in report.states.values()}

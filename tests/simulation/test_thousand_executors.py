@@ -14,6 +14,8 @@ from flinkpy.graph.job_graph import DistributionPattern, JobGraph, JobVertex
 from flinkpy.testing.simulation import SimulatedCluster, TaskBehaviour
 from flinkpy.testing.simulation.simulated_jobs import JobBuilder
 
+pytestmark = pytest.mark.wide
+
 SUBTASKS = 10_000
 REAL_SECONDS = 20.0
 

@@ -139,6 +139,7 @@ def test_each_of_several_checkpoints_gives_back_what_was_frozen(rounds: list[Any
     again.close()
 
 
+@pytest.mark.wide(but=("128", "rocksdb-2-1"))
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3), (3, 2), (4, 4), (1, 5)])
 @pytest.mark.parametrize("kind", ["rocksdb", "hashmap"])
 def test_state_moves_by_key_groups_with_another_parallelism(before: int, after: int, kind: str, checkpoints: Checkpoints) -> None:

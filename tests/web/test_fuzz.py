@@ -167,6 +167,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
         assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.wide
 def test_no_request_brings_it_down_costs_it_for_good_or_makes_it_tell(program: Program, tmp_path: Path) -> None:
     statuses: Counter[int] = Counter()
     rest = Rest(program.port)

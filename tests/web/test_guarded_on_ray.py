@@ -22,7 +22,7 @@ from tests.web.test_contract import ASKED, OWN_FIELDS, faults, filled, ids_of
 from tests.web.test_fuzz import PAGES_MARK, TOKEN, TOLD_NEVER, Attempt, answer_to, attempts
 from tests.web.test_tls import trusting
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 REQUESTS = 150
 JOB = """

@@ -14,7 +14,7 @@ from tests.cluster.ray_fixture import RayCluster, finish
 from tests.waiting import eventually
 from tests.web.rest import Rest
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 JOB = """
 import os

@@ -60,6 +60,7 @@ def test_a_request_that_does_not_come_whole_is_not_waited_for(rest: Rest, begins
     eventually(lambda: answers(rest))
 
 
+@pytest.mark.wide
 def test_a_client_that_does_not_read_is_not_waited_for(rest: Rest) -> None:
     request = b"GET /jobs/overview HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000
     with connected(rest) as client, pytest.raises(ConnectionError):

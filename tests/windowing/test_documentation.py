@@ -11,6 +11,8 @@ import pytest
 import flinkpy.windowing
 from flinkpy.operators.event_time import timestamps
 
+pytestmark = pytest.mark.wide
+
 MODULES = [module.name for module in pkgutil.iter_modules(flinkpy.windowing.__path__, "flinkpy.windowing.")]
 
 

@@ -334,6 +334,7 @@ def test_state_in_memory_with_a_directory_goes_to_the_manifest_there(tmp_path: P
     assert contents(storage, storage.load(f"{tmp_path}/{JOB}/chk-1")) == contents_of(1)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("module", [checkpoint_storage, manifest, stored_checkpoints])
 def test_the_examples_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -59,6 +59,7 @@ def alter(files: list[Path], random_: random.Random) -> str:
     return f"{kind} at {place} of {file}"
 
 
+@pytest.mark.wide(but=("3]",))
 @pytest.mark.parametrize("hundred", range(5))
 def test_what_is_read_of_an_altered_checkpoint_is_right_or_an_error(intact: Path, tmp_path: Path, hundred: int) -> None:
     damaged = []

@@ -119,6 +119,7 @@ def intact(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+@pytest.mark.wide(but=("key groups-0",))
 @pytest.mark.parametrize("part", range(2))
 def test_what_a_task_starts_from_is_what_was_saved_or_an_error_that_names_the_file(intact: Path, part: int, tmp_path: Path) -> None:
     wanted = [restored(intact, location) for location in locations(intact)]

@@ -83,6 +83,7 @@ def program(**options: str) -> StreamExecutionEnvironment:
     return env
 
 
+@pytest.mark.wide(but=("light",))
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_a_running_job_is_drawn_whole_and_readable(cell: Any, colours: str) -> None:
     client = program(**{"execution.checkpointing.interval": "1 h"}).execute_async("runs & runs")

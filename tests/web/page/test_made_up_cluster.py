@@ -35,6 +35,7 @@ def faults_of(found: Visit) -> list[str]:
     return [fault for fault in found.faults if "404" not in fault]
 
 
+@pytest.mark.wide(but=("light-desk",))
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_every_view_is_whole_named_and_readable(browser: Any, cluster: str, size: dict[str, int], colours: str) -> None:
@@ -124,6 +125,7 @@ SHOWN_MS = """async ([selector, count]) => {
 }"""
 
 
+@pytest.mark.wide
 def test_many_jobs_and_large_graphs_are_shown_soon(browser: Any) -> None:
     with serving(MadeUp(jobs=500, vertices=200)) as address:
         for what, where, selector, count in (("500 jobs", "/jobs", "tbody tr", 500), ("a graph of 200 vertices", JOB, ".card", 200)):
@@ -149,6 +151,7 @@ COUNT_UPDATES = """() => {
 }"""
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_memory_stays_as_it_is_while_the_page_is_open(browser: Any) -> None:
     with serving(MadeUp(vertices=20, refresh_ms=1)) as address, visit(browser, address, where=f"{JOB}/graph/v0") as found:

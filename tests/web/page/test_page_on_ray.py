@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.ray_fixture import RayCluster, finish
 from tests.web.page.browser import visit
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.ray, pytest.mark.timeout(400)]
 
 JOB = """
 from flinkpy.datastream import StreamExecutionEnvironment

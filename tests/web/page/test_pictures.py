@@ -21,6 +21,8 @@ from tests.test_readme import ROOT, blocks
 from tests.waiting import eventually
 from tests.web.page.browser import Visit, visit
 
+pytestmark = pytest.mark.wide
+
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 PICTURES = ROOT / "docs" / "pictures"
 SIZE = {"width": 960, "height": 800}
