@@ -30,6 +30,7 @@ from flinkpy.actors.task_executor.task_executor import TaskExecutor
 from flinkpy.actors.task_executor_info import ProcessDescription
 from flinkpy.cluster.client import ClientConfig, ClusterClient
 from flinkpy.cluster.display.choice import make_progress
+from flinkpy.cluster.files.job_files import snapshot, with_cached_files
 from flinkpy.cluster.job_manager import JobManager
 from flinkpy.cluster.session import SessionConfig, session_options
 from flinkpy.cluster.session_folders import check_session_folders
@@ -146,7 +147,7 @@ class EmbeddedCluster:
     def client(self, configuration: Mapping[str, Any]) -> ClusterClient:
         """Returns a client of this session, with the progress display that the configuration chooses."""
         config = ClientConfig(self._ask_timeout_s, "the embedded session has ended", ends_with_program=True)
-        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=without_resources)
+        return ClusterClient(self._dispatcher, config, make_watcher=partial(make_progress, configuration, WHO_HOLDS_SLOTS), prepare=prepared)
 
     def _fail(self, address: str, error: BaseException) -> None:
         """An error of the engine has escaped from an endpoint: its state cannot be trusted any more, so jobs fail with the error."""
@@ -164,6 +165,11 @@ class EmbeddedCluster:
 
     def __repr__(self) -> str:
         return f"<EmbeddedCluster {self.service!r}>"
+
+
+def prepared(job_graph: JobGraph) -> JobGraph:
+    """The job as this process runs it."""
+    return with_cached_files(without_resources(job_graph), snapshot)
 
 
 def without_resources(job_graph: JobGraph) -> JobGraph:

@@ -51,7 +51,7 @@ def connect(configuration: Mapping[str, Any], *, for_job: JobGraph | None = None
 
         return connect_program(configuration, for_job) if for_job is not None else connect_session(configuration, start=start)
     from flinkpy.cluster.embedded import embedded_client
-    from flinkpy.cluster.program_files import use_program_files
+    from flinkpy.cluster.files.program_files import use_program_files
 
     if for_job is not None:
         use_program_files(configuration)

@@ -79,3 +79,4 @@ class OperatorContext:
     explains_errors: bool = True  # whether errors of functions carry the exception itself and the whole traceback, which takes a millisecond
     batch_records: int = 4096
     operator_state: OperatorStateBackend = field(default_factory=OperatorStateBackend)  # state of the operator that belongs to no key
+    cached_file: Callable[[str], str] | None = None  # the path of a registered file; None where the program's own is meant

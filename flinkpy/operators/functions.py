@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from flinkpy.core.elements import Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.options.compatibility import registered_files
 from flinkpy.core.program.program_line import refuse, with_line
 from flinkpy.metrics.metricbase import MetricGroup
 from flinkpy.metrics.reported import metrics_of
@@ -89,12 +90,18 @@ class RuntimeContext(KeyedStateStore):
         return self._context.accumulators.get(name)
 
     def get_cached_file(self, name: str) -> str:
-        """The path of a file that the program registered with ``env.register_cached_file(path, name)``. Raises
-        ProgramError if there is none of that name."""
-        for entry in str(self._context.configuration.get("pipeline.cached-files") or "").split(";"):
-            fields = dict(part.split(":", 1) for part in entry.split(",") if ":" in part)
-            if fields.get("name") == name:
-                return fields["path"]
+        """The path of a file or folder that the program registered with ``env.register_cached_file(path, name)``, as
+        it was when the job was submitted. Waits until it is on this worker, where it is once for all subtasks, which
+        must not change it. Raises ProgramError if there is none of that name, ResourceUnavailableError if it cannot be
+        brought here. Flink: ``getDistributedCache().getFile(name)``.
+
+        >>> model = Path(runtime_context.get_cached_file("model")).read_bytes()  # doctest: +SKIP
+        """
+        if self._context.cached_file is not None:
+            return self._context.cached_file(name)
+        for registered, path, _ in registered_files(self._context.configuration):
+            if registered == name:
+                return path
         raise ProgramError(f"there is no cached file {name!r}; give it to env.register_cached_file(path, {name!r})")
 
     def get_metrics_group(self) -> MetricGroup:

@@ -115,6 +115,7 @@ class StreamTaskConfig:
     fusion: bool = True
     object_reuse: bool = False
     batch_records: int = 4096
+    cached_file: Callable[[str], str] | None = None  # of the job's registered files: its path, by its name
 
 
 class StreamTask:
@@ -205,6 +206,7 @@ class StreamTask:
             run_in_task=self.run_in_task, send_operator_event=lambda event: self._send_event(operator.operator_id, event),
             configuration=self.config.configuration, accumulators=self.accumulators,
             object_reuse=self.config.object_reuse, batch_records=self.config.batch_records,
+            cached_file=self.config.cached_file,
         )
 
     def run_in_task(self, action: Callable[[], None]) -> None:

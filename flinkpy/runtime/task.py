@@ -34,6 +34,7 @@ from flinkpy.operators.user_errors import format_error, user_frames
 from flinkpy.runtime.checkpointing.savepoint_stop import CHECKPOINT_MAIL
 from flinkpy.runtime.checkpointing.sent_first import SentFirst, read_in_flight
 from flinkpy.runtime.checkpointing.state_io import read_states
+from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.local_folders import check_local_folders
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
@@ -41,9 +42,6 @@ from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.runtime.task_measures import TaskMeasures
 from flinkpy.state.checkpoints.checkpoint_storage import CheckpointStorage
-from flinkpy.state.checkpoints.file_store import FileStore
-from flinkpy.state.checkpoints.local_backup import LocalBackup
-from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 LOG = engine_logger(__name__)
 
@@ -51,13 +49,11 @@ _S = ExecutionState
 
 
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report; ``run_io`` runs an action off the loop's thread;
-    ``file_stores`` gives the store that a location is in; ``backup`` is what its worker keeps of the job's files."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report."""
 
     def __init__(
         self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: Loop, reporter: TaskReporter,
-        on_end: Callable[[Task], None], run_io: Callable[[Callable[[], None]], None] = lambda action: action(),
-        file_stores: Callable[[str], FileStore] = file_store_of, backup: LocalBackup | None = None,
+        on_end: Callable[[Task], None], files: WorkerFiles | None = None,
     ) -> None:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
@@ -65,7 +61,7 @@ class Task:
         self._live = LiveAccumulators(loop.clock)
         self.measures: TaskMeasures | None = None  # from RUNNING on
         self._began_s = 0.0
-        self._run_io, self._file_stores, self._backup = run_io, file_stores, backup
+        self._files = files or WorkerFiles()
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
@@ -115,13 +111,13 @@ class Task:
         if restore is None or (restore.finished and not restore.outputs):
             self._run(config)
             return True
-        self._run_io(lambda: self._read_state(config, restore))
+        self._files.run_io(lambda: self._read_state(config, restore))
         return False
 
     def _read_state(self, config: StreamTaskConfig, restore: TaskRestore) -> None:
         """In the thread for files."""
         try:
-            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._file_stores, self._backup)
+            storage = CheckpointStorage.of(self.descriptor.configuration, self.attempt_id.job_id, self._files.file_stores, self._files.backup)
             if not restore.finished:
                 restored = read_states(storage, restore, config.info, self.descriptor.configuration)
                 config = replace(config, restored=restored.states, bases={restore.checkpoint_id: restored.base})
@@ -146,7 +142,7 @@ class Task:
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
         self.stream_task = StreamTask(
-            config, writers, gates, self._loop, self.wake, self._send_event, self._run_io, self._file_stores, self._backup)
+            config, writers, gates, self._loop, self.wake, self._send_event, self._files.run_io, self._files.file_stores, self._files.backup)
         self.stream_task.restore()
         clock = self._loop.clock
         self.measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
@@ -165,6 +161,7 @@ class Task:
             had_finished=restore is not None and restore.finished, stops=restore is not None and restore.stops,
             has_checkpoints=read(values, RUNTIME_MODE) is not RuntimeMode.BATCH,
             fusion=read(values, OPERATOR_FUSION), object_reuse=read(values, OBJECT_REUSE), batch_records=read(values, BATCH_RECORDS),
+            cached_file=self._files.cached_file,
         )
 
     def _load_chain(self) -> ChainConfig:

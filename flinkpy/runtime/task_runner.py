@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
@@ -18,6 +19,9 @@ from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionStat
 from flinkpy.metrics.readings import ProcessReading
 from flinkpy.network.port import ShuffleEnvironment, ShuffleStatistics
 from flinkpy.network.wire.transport import Transport
+from flinkpy.runtime.files.cached_files import cached_files_of
+from flinkpy.runtime.files.file_cache import FileCache
+from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
@@ -48,6 +52,7 @@ class SlotTaskRunner:
         self._segment_size = config.segment_size
         self._files = machine.make_file_threads(str(resource_id), slots)
         self._backups = LocalBackups(machine.backup_folder)
+        self._cached_files = FileCache()
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         self._clock = clock
         self._cancel_asked: dict[ExecutionAttemptId, float] = {}  # and not done
@@ -89,8 +94,11 @@ class SlotTaskRunner:
             return
         if self._output is not None:
             reporter = self._output.deployed(descriptor, reporter)
-        backup = self._backups.of_job(descriptor.attempt_id.job_id, descriptor.configuration)
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, self._files.lane().run, self._machine.file_stores, backup)
+        job_id, values = descriptor.attempt_id.job_id, descriptor.configuration
+        self._cached_files.join(job_id, cached_files_of(descriptor.out_of_band), values)
+        files = WorkerFiles(self._files.lane().run, self._machine.file_stores, self._backups.of_job(job_id, values),
+                            partial(self._cached_files.path, job_id))
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, files)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -142,6 +150,8 @@ class SlotTaskRunner:
         backup = self._backups.left(job_id)
         if backup is not None:
             self._files.lane().run(backup.close)
+        for folder in self._cached_files.leave(job_id):
+            self._files.lane().run(folder.remove)
 
     def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
         """In the loop's thread, if the task is still there then."""
@@ -194,10 +204,14 @@ class SlotTaskRunner:
         if not self._running:
             return
         self._running = False
-        self._files.stop(self._backups.close)
+        self._files.stop(self._delete_files)
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
+
+    def _delete_files(self) -> None:
+        self._backups.close()
+        self._cached_files.close()
 
     def _stop_all(self) -> None:
         for task in list(self._tasks.values()):

@@ -41,7 +41,7 @@ DIFFERENT = {
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.is_chaining_of_operators_with_different_max_parallelism_enabled":
         "always False",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.register_cached_file":
-        "found by runtime_context.get_cached_file(name); on Ray it must lie at that path on every worker",
+        "found by runtime_context.get_cached_file(name); a detached job carries at most 100 MB of a file",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_executable":
         "the interpreter of workers on Ray; embedded, another one than the program's is told; os.environ['python'] names it",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.set_python_requirements":

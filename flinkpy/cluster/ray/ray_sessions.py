@@ -40,10 +40,12 @@ from flinkpy.actors.rpc.ray_service import (
 from flinkpy.cluster.client import ClientConfig, ClusterClient, Leaders
 from flinkpy.cluster.display.choice import make_progress
 from flinkpy.cluster.display.output_listener import make_printer, output_wanted
+from flinkpy.cluster.files.job_files import with_cached_files
 from flinkpy.cluster.installation import fingerprint
 from flinkpy.cluster.modes import Mode, choose_mode
 from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.ray_connection import connect_ray
+from flinkpy.cluster.ray.registered_files import content_for_workers
 from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
 from flinkpy.cluster.ray.workers import JobManagerSetup, first_line
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
@@ -191,9 +193,10 @@ def prepared(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:
     """Returns the job with its slots' resources, and with the program's data in a form that Ray's workers can reach."""
     outlives_program = not read(configuration, ATTACHED)
     job_graph = with_resources(configuration, job_graph)
-    return replace(job_graph, vertices=[
+    job_graph = replace(job_graph, vertices=[
         replace(vertex, out_of_band=tuple([handed_over(data, outlives_program=outlives_program) for data in vertex.out_of_band]))
         for vertex in job_graph.vertices])
+    return with_cached_files(job_graph, content_for_workers(outlives_program=outlives_program))
 
 
 def with_resources(configuration: Mapping[str, Any], job_graph: JobGraph) -> JobGraph:

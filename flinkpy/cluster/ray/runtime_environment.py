@@ -20,7 +20,7 @@ from typing import Any
 
 import ray
 
-from flinkpy.cluster.program_files import EXECUTABLE_VARIABLE, requirement_lines, stage_archive, unzip
+from flinkpy.cluster.files.program_files import EXECUTABLE_VARIABLE, requirement_lines, stage_archive, unzip
 from flinkpy.core.errors import ConfigurationError, ResourceUnavailableError
 from flinkpy.core.options.compatibility import (
     PYTHON_ARCHIVES,

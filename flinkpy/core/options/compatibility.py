@@ -6,9 +6,11 @@ They are declared so that a program that sets them runs, and so that a wrong val
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
-from flinkpy.core.options.schema import choices, option
+from flinkpy.core.options.schema import choices, option, read
 
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
                                      "Unaligned also where records of several channels meet out of order.")
@@ -18,7 +20,22 @@ PYTHON_ARCHIVES = option("python.archives", str, None, "Archives the program nee
 PYTHON_REQUIREMENTS = option("python.requirements", str, None, "A requirements.txt, and a folder of packages behind '#'.")
 PYTHON_EXECUTABLE = option("python.executable", str, None,
                            "The interpreter of the workers on Ray; embedded, one that is not the program's own is told.")
-CACHED_FILES = option("pipeline.cached-files", str, None, "Files that functions find by name: 'name:model,path:/data/model.bin;name:…'.")
+CACHED_FILES = option("pipeline.cached-files", str, None,
+                      "Files that functions find by name: 'name:model,path:/data/model.bin,executable:true;name:…'.")
+
+
+def registered_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Name and path of each cached file, and whether it is to be executable.
+
+    >>> list(registered_files({"pipeline.cached-files": "name:m,path:s3://b/m,executable:true;name:n,path:/n"}))
+    [('m', 's3://b/m', True), ('n', '/n', False)]
+    """
+    for entry in (read(values, CACHED_FILES) or "").split(";"):
+        fields = dict(part.split(":", 1) for part in entry.split(",") if ":" in part)
+        if "name" in fields and "path" in fields:
+            yield fields["name"].strip(), fields["path"].strip(), fields.get("executable") == "true"
+
+
 
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")
 LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers. 0: never.")

@@ -70,8 +70,11 @@ class ProgramFiles:
         self.program.values[key] = f"{before},{value}" if before else value
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Registers a file that functions find by name: ``runtime_context.get_cached_file(name)``. On Ray it must be
-        at that path on every worker. Raises ProgramError for a path or name that contains ';' or ','."""
+        """Registers a file or folder that functions find by name: ``runtime_context.get_cached_file(name)``. It goes
+        with the job as it is when that is submitted, and is on each worker once, under ``io.tmp.dirs``, until the job
+        has left it. A URL (``s3://...``) is fetched by each worker. With ``executable`` it may be executed there.
+        Raises ProgramError for a path or name that contains ';' or ','; ``execute`` raises ConfigurationError if there
+        is no such file."""
         if not all(isinstance(each, str) and each and not set(each) & set(";,") for each in (file_path, name)):
             raise refuse(f"register_cached_file() takes a path and a name without ';' and ',', these are {file_path!r:.80} and {name!r:.80}")
         before = self.program.values.get(kept_options.CACHED_FILES.key)
