@@ -12,7 +12,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of interpreters, and mypy and ruff remember what they have seen.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-spark test test-all test-spark test-flink tests tests-wide fuzz docs docs-serve pictures test-versions explore findings simulate mutants lint types contracts compatibility rest-routes bench clean
+.PHONY: help demo demo-spark test test-all test-spark test-flink tests tests-wide fuzz docs docs-serve pictures test-versions explore findings simulate nodes mutants lint types contracts compatibility rest-routes bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ \t/' | expand -t 16
@@ -92,6 +92,9 @@ findings: $(READY) ## every program that a review found wrong, and whether it is
 simulate: $(READY) ## the simulated cluster: 2,000 seeds of its control plane and 2,000 of real programs, some ten minutes
 	$(BIN)/python -m flinkpy.testing.simulation --seeds 0:2000 -j 2
 	$(BIN)/python -m flinkpy.testing.simulation --programs --seeds 0:2000 -j 2
+
+nodes: $(READY)  ## a Ray cluster of three nodes on this machine: placement, TCP, a node that dies
+	$(BIN)/pytest -q -m ray tests/cluster/test_several_nodes.py
 
 mutants: $(READY) ## breaks each rule that matters, and says which tests notice
 	$(BIN)/python -m tests.mutants

@@ -2,7 +2,8 @@
 TCP and, between processes of one host, a Unix socket, which takes half the time of TCP's loopback.
 
 The Unix socket has a name in Linux's abstract namespace, made from the data port's address. Like TCP ports, that
-namespace belongs to the network namespace: if the name answers, the address is on this host; otherwise TCP is used.
+namespace belongs to the network namespace: if the name answers, the address is on this host; otherwise TCP is used. A
+port with another host than one's own (on Ray the node's address) is on another node, and its name is not even tried.
 The handshake follows in either case.
 """
 
@@ -61,13 +62,18 @@ class DataPort:
 
 
 class Sockets:
-    """Implements ``flinkpy.network.wire.transport.Transport``."""
+    """Implements ``flinkpy.network.wire.transport.Transport``. To a data port of another host than its own it connects by TCP."""
+
+    def __init__(self) -> None:
+        self._host: str | None = None
 
     def listen(self, host: str, port: int, reactor: Reactor, on_accepted: Callable[[ByteStream, str], None]) -> DataPort:
-        return DataPort(host, port, reactor, on_accepted)
+        opened = DataPort(host, port, reactor, on_accepted)
+        self._host = opened.address[0]
+        return opened
 
     def connect(self, address: tuple[str, int]) -> tuple[ByteStream, bool]:
-        sock, is_connected = reach(address)
+        sock, is_connected = reach(address, self._host)
         if is_connected:
             return sock, True
         try:
@@ -85,9 +91,10 @@ class Sockets:
         return OSError(code, "cannot connect") if code else None
 
 
-def reach(address: tuple[str, int]) -> tuple[socket.socket, bool]:
-    """A socket for that data port, and whether it is connected; a TCP socket is not connected yet."""
-    near = near_name(address)
+def reach(address: tuple[str, int], own_host: str | None = None) -> tuple[socket.socket, bool]:
+    """A socket for that data port, and whether it is connected; a TCP socket is not connected yet. From ``own_host``, if that is known, only a port
+    with the same host is tried by its Unix socket."""
+    near = near_name(address) if own_host in (None, address[0]) else None
     if near is not None:
         sock = _tuned_socket(socket.AF_UNIX)
         try:

@@ -129,6 +129,7 @@ def test_an_error_of_the_engine_in_the_job_manager_is_told_to_clients_with_its_p
     eventually(lambda: not [process for process in before.values() if lives(process)])
 
 
+@pytest.mark.wide
 @pytest.mark.finding("gaps G12")
 def test_with_high_availability_another_job_manager_follows_one_that_ends_by_an_error(options: dict[str, Any], tmp_path: Path) -> None:
     options |= {"high-availability.type": "filesystem", "high-availability.storageDir": str(tmp_path / "ha")}
@@ -143,6 +144,7 @@ def test_with_high_availability_another_job_manager_follows_one_that_ends_by_an_
         job.result(PATIENCE_S)
 
 
+@pytest.mark.wide
 @pytest.mark.finding("gaps G12")
 def test_a_worker_that_ends_by_an_error_is_lost_with_this_error(options: dict[str, Any]) -> None:
     job = running(options)

@@ -9,7 +9,7 @@ import pytest
 
 from flinkpy.core.reactor import Reactor
 from flinkpy.network.wire import data_port
-from flinkpy.network.wire.data_port import DataPort, reach
+from flinkpy.network.wire.data_port import DataPort, Sockets, reach
 from flinkpy.network.wire.transport import ByteStream
 from flinkpy.testing.manual_reactor import ManualReactor
 
@@ -48,6 +48,15 @@ def test_a_port_that_is_not_of_this_host_is_to_be_reached_over_tcp() -> None:
     with sock:
         assert not is_connected
         assert sock.family == socket.AF_INET
+
+
+def test_a_port_of_another_node_is_reached_over_tcp_also_if_it_is_on_this_machine() -> None:
+    with ManualReactor() as reactor, listening(reactor, []) as port:
+        here = Sockets()
+        with contextlib.closing(here.listen("127.0.0.2", 0, reactor, lambda sock, peer: None)):
+            stream, _ = here.connect(port.address)
+            with contextlib.closing(stream):
+                assert family_of(stream) == socket.AF_INET
 
 
 def test_of_a_port_that_was_closed_nothing_is_left() -> None:

@@ -7,10 +7,13 @@ workers read the same list.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
+import socket
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -155,7 +158,8 @@ def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
     """The file's bytes from ``offset`` on, decompressed if its suffix says so; ``offset`` then counts decompressed
     bytes."""
     if info.compression is None:
-        stream = open(info.path, "rb", buffering=0) if not info.store else open_seekable(info)  # noqa: SIM115  (the caller closes it)
+        with _on_this_host(info):
+            stream = open(info.path, "rb", buffering=0) if not info.store else open_seekable(info)  # noqa: SIM115  (the caller closes it)
         stream.seek(offset)
         return cast("IO[bytes]", stream)
     import pyarrow as pa
@@ -169,12 +173,24 @@ def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
     return cast("IO[bytes]", compressed)
 
 
+@contextmanager
+def _on_this_host(info: FileInfo) -> Iterator[None]:
+    """A file that the program has seen may not be on the machine of the worker that reads it: the error says which machine that is."""
+    try:
+        yield
+    except FileNotFoundError:
+        told = (f"No such file or directory on {socket.gethostname()}, where it is to be read (it was found when the program was built, so it may be "
+                "on another machine, or gone since; on Ray all nodes must see it, in a shared folder or an object store)")
+        raise FileNotFoundError(errno.ENOENT, told, info.path) from None
+
+
 def open_seekable(info: FileInfo) -> Any:
     """The file as an Arrow input file. It is not memory-mapped (which would be no faster): if the file were truncated
     meanwhile, the process would be killed."""
     import pyarrow as pa
 
     if not info.store:
-        return pa.OSFile(info.path)
+        with _on_this_host(info):
+            return pa.OSFile(info.path)
     system, root = file_system(info.store)
     return system.open_input_file(root + info.path[len(shown(info.store)):])
