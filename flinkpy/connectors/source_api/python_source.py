@@ -34,7 +34,6 @@ its time an array of as many numbers::
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -46,6 +45,7 @@ from flinkpy.connectors.source_api.readers import SequentialReader, SideBySideRe
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, ColumnBatch, RowBatch
 from flinkpy.core.users_values import bounded_repr, several
+from flinkpy.operators.event_time.valid_times import are_times, milliseconds
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,7 @@ class _IteratorReader(SplitReader[PythonSplit]):
         return RowBatch(values, None if times is None else self._milliseconds(times))
 
     def _milliseconds(self, times: list[Any]) -> list[int]:
-        """The event times, which must be whole numbers."""
-        try:
-            return [operator.index(time) for time in times]
-        except TypeError:
-            wrong = next(time for time in times if not hasattr(time, "__index__"))
-            raise TypeError(f"{self._call} gives {bounded_repr(wrong, 60)} as an event time; it must be a whole number of milliseconds") from None
+        return times if are_times(times) else [milliseconds(time, self._call) for time in times]
 
     def _parts(self, found: list[Any]) -> tuple[list[Any], list[int] | None, Any]:
         """The records, their event times, and the position behind the last."""
@@ -243,7 +238,11 @@ class _BatchIterator(_IteratorReader):
                                 f"{', '.join(data.schema.names) or 'none'}") from None
         if times is None:
             return ColumnBatch(data)
-        stamps = np.asarray(times, dtype=np.int64)
+        moments: Any = np.asarray(times)
+        if moments.size and moments.dtype.kind not in "iu":
+            raise TypeError(f"{self._call} gives event times of type {moments.dtype}; they must be whole numbers of milliseconds")
+        self._milliseconds([int(moments.min()), int(moments.max())] if moments.size else [])
+        stamps = moments.astype(np.int64)
         if stamps.shape != (data.num_rows,):
             raise TypeError(f"{self._call} gives {stamps.size} event times for {data.num_rows} rows; it gives one for each")
         return ColumnBatch(data, stamps)

@@ -4,29 +4,25 @@ record, or one kernel runs over a column.
 
 from __future__ import annotations
 
-import datetime
 import inspect
 from collections.abc import Callable
 from itertools import repeat
-from operator import index, length_hint
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.aggregates.fields import field_of
 from flinkpy.common.watermark_strategy import AssignerLike, TimestampAssigner
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch
 from flinkpy.core.errors import ProgramError
-from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
+from flinkpy.operators.event_time.valid_times import times_of
 from flinkpy.operators.user_errors import user_code_error
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_YEAR, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
-_ONLY_INTEGERS = frozenset({int})
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -54,7 +50,13 @@ class TimestampExtractor:
         from flinkpy.columns.values.conversion import rows_of_batch
 
         before = None if batch.timestamps is None else batch.timestamps.tolist()
-        return ColumnBatch(batch.data, np.array(self._of_rows(rows_of_batch(batch.data), before), dtype=np.int64))
+        rows = rows_of_batch(batch.data)
+        moments = np.array(self._of_rows(rows, before), dtype=np.int64)
+        try:
+            _check_range(moments, "the assigner")
+        except ValueError as error:
+            raise _naming_record(error, self._context, batch.data) from error
+        return ColumnBatch(batch.data, moments)
 
     def _of_rows(self, values: list[Any], before: list[int] | None) -> list[int]:
         function = self._row_function
@@ -69,17 +71,8 @@ class TimestampExtractor:
                 stamps = [function(value) for value in upcoming]
         except Exception as error:  # the iterator knows how far it got, so the loop need not count
             raise user_code_error(error, self._context, values[len(values) - length_hint(upcoming) - 1]) from error
-        return stamps if _ONLY_INTEGERS.issuperset(map(type, stamps)) else self._converted(values, stamps)
-
-    def _converted(self, values: list[Any], stamps: list[Any]) -> list[int]:
-        """Converts integers of other types, and dates and datetimes, to milliseconds."""
-        converted = []
-        for value, stamp in zip(values, stamps):
-            try:
-                converted.append(milliseconds(stamp))
-            except TypeError as error:
-                raise user_code_error(error, self._context, value) from None
-        return converted
+        # it may give on that a record has none
+        return times_of(values, stamps, self._context, "the assigner", none=MIN_TIMESTAMP if self._takes_previous else None)
 
     def _of_columns(self, data: Any) -> npt.NDArray[np.int64]:
         if self._schema is None or not self._schema.equals(data.schema):
@@ -91,7 +84,31 @@ class TimestampExtractor:
         try:
             return self._evaluate(data)
         except Exception as error:
-            raise user_code_error(error, self._context) from error
+            raise _naming_record(error, self._context, data) from error
+
+
+class NoTimeError(ValueError):
+    """The record at this place of the batch has no event time, or one that is no time."""
+
+    def __init__(self, message: str, place: int) -> None:
+        super().__init__(message)
+        self.place = place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.place)
+
+
+def _naming_record(error: Exception, context: OperatorContext, data: Any) -> Exception:
+    """The error to raise, with the record, if it knows its place."""
+    if not isinstance(error, NoTimeError):
+        return user_code_error(error, context)
+    from flinkpy.columns.values.conversion import rows_of_batch
+
+    try:
+        record = rows_of_batch(data.slice(error.place, 1))[0]
+    except OverflowError:  # a time that Python's types do not hold
+        return user_code_error(error, context)
+    return user_code_error(error, context, record)
 
 
 def is_columnar(assigner: Any) -> bool:
@@ -135,23 +152,6 @@ def _required_arguments(function: Callable[..., Any]) -> int:
     return sum(1 for parameter in parameters if parameter.kind in positional and parameter.default is parameter.empty)
 
 
-def milliseconds(moment: Any) -> int:
-    """A datetime, date or integer as milliseconds since 1970-01-01 UTC; raises TypeError for anything else.
-
-    >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
-    (1000, 86400000)
-    """
-    if isinstance(moment, datetime.datetime):
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
-        return (aware - _EPOCH) // _MILLISECOND
-    if isinstance(moment, datetime.date):
-        return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
-    try:
-        return index(moment)
-    except TypeError:
-        raise TypeError(f"a timestamp is a whole number of milliseconds or a datetime, the assigner gave {bounded_repr(moment, 60)}") from None
-
-
 def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
     """The function from a record batch of the schema to event times. Raises ProgramError for unknown columns and for
     types that are no times."""
@@ -166,22 +166,23 @@ def column_function(assigner: Any, schema: Any) -> Callable[[Any], npt.NDArray[n
     def stamps(data: Any) -> npt.NDArray[np.int64]:
         found = evaluate(data)
         if found.null_count:
-            raise ValueError(f"{found.null_count} of {len(found)} records have no timestamp: {expression!r} is null; filter them out before")
+            first = found.is_null().index(True).as_py()
+            raise NoTimeError(f"{found.null_count} of {len(found)} records have no timestamp: {expression!r} is null; filter them out before", first)
         moments = convert(found)
-        if len(moments):
-            _check_range(int(moments.min()), int(moments.max()), expression)
+        _check_range(moments, repr(expression))
         return moments
 
     return stamps
 
 
-def _check_range(first: int, last: int, expression: Any) -> None:
-    """Raises ValueError for times outside the years 1 to 9999: windows over columns have timestamps as bounds, which
+def _check_range(moments: npt.NDArray[np.int64], given_by: str) -> None:
+    """Raises NoTimeError for times outside the years 1 to 9999: windows over columns have timestamps as bounds, which
     end there."""
-    for moment in (first, last):
+    for at in (int(moments.argmin()), int(moments.argmax())) if len(moments) else ():
+        moment = int(moments[at])
         if not _FIRST_YEAR <= moment < _YEAR_10000:
-            raise ValueError(f"{expression!r} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
-                             "microseconds by 1,000 and nanoseconds by 1,000,000, or cast it to a timestamp")
+            raise NoTimeError(f"{given_by} gives {moment} as event time, and event time is in milliseconds: divide what is finer, "
+                              "microseconds by 1,000 and nanoseconds by 1,000,000, or cast it to a timestamp", at)
 
 
 def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.int64]]:
@@ -196,10 +197,16 @@ def _conversion(kind: Any, expression: Any) -> Callable[[Any], npt.NDArray[np.in
         return integers
     if pa.types.is_date(kind):
         days = pa.types.is_date32(kind)
-        return lambda array: integers(array.cast(pa.int32())) * 86_400_000 if days else integers(array)
+        return lambda array: _multiplied(integers(array.cast(pa.int32())), 86_400_000) if days else integers(array)
     if pa.types.is_timestamp(kind):
         per_second = _PER_SECOND[kind.unit]
         if per_second <= 1000:
-            return lambda array: integers(array) * (1000 // per_second)
+            return lambda array: _multiplied(integers(array), 1000 // per_second)
         return lambda array: integers(array) // (per_second // 1000)
     raise ProgramError(f"{expression!r} is of type {kind}, and a timestamp must be whole milliseconds, a timestamp or a date")
+
+
+def _multiplied(numbers: npt.NDArray[np.int64], factor: int) -> npt.NDArray[np.int64]:
+    """The products; those that int64 does not hold become its ends, which are no times."""
+    most = MAX_TIMESTAMP // factor
+    return numbers.clip(-most, most) * factor

@@ -14,7 +14,7 @@ from operator import index
 from typing import Any
 
 from flinkpy.core.clock import Turns
-from flinkpy.core.elements import MIN_TIMESTAMP
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.context import ProcessingTimeService
 from flinkpy.operators.wake_up import WakeUp
@@ -107,11 +107,16 @@ class TimerQueue:
 
 
 def _whole(timestamp: Any) -> int:
-    """The user's timestamp as an int; raises TypeError if it is not an integer."""
-    try:
-        return index(timestamp)
-    except TypeError:
-        raise TypeError(f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}") from None
+    """The user's timestamp as an int. Raises TypeError if it is not an integer, and ValueError if time ends before
+    it, so that the timer would never fire."""
+    if type(timestamp) is not int:
+        if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
+            raise TypeError(f"a timer's time is a whole number of milliseconds, this is {timestamp!r:.80}")
+        timestamp = index(timestamp)
+    if timestamp > MAX_TIMESTAMP:
+        raise ValueError(f"a timer for {timestamp} would never fire: time is in milliseconds and ends at {MAX_TIMESTAMP}")
+    whole: int = timestamp
+    return whole
 
 
 class KeyedTimerService:

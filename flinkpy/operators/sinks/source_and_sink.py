@@ -15,6 +15,7 @@ from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, InputStatus, OneInputOperator, SourceOperator
 from flinkpy.operators.chain.output_isolation import copied
 from flinkpy.operators.checkpointed import CheckpointedFunction, initialize_function
+from flinkpy.operators.event_time.valid_times import times_of
 from flinkpy.operators.functions import Function, RuntimeContext, SinkFunction, close_function, open_function
 from flinkpy.operators.sinks.commits import SinkCommits
 from flinkpy.operators.sinks.sink_context import SinkContext, takes_context
@@ -238,7 +239,8 @@ class LegacySourceOperator(SourceOperator):
             if items:
                 self.output.emit(RowBatch(items))
         elif len(kinds) == 1:
-            self.output.emit(RowBatch([item.value for item in items], [item.timestamp for item in items]))
+            values, stamps = [item.value for item in items], [item.timestamp for item in items]
+            self.output.emit(RowBatch(values, times_of(values, stamps, self.context, "collect_with_timestamp()")))
         else:
             half = next(index for index, item in enumerate(items) if (type(item) is _Stamped) != (type(items[0]) is _Stamped))
             self._emit_records(items[:half])

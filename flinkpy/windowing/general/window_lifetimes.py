@@ -12,6 +12,8 @@ from flinkpy.core.elements import MAX_TIMESTAMP
 from flinkpy.core.errors import ProgramError
 from flinkpy.windowing.general.per_window.window_timers import WindowTimerService
 
+_LEAST = -(2**62)  # no event time is before it; a record without one has MIN_TIMESTAMP
+
 
 class WindowLifetimes:
     """The lifetimes of one operator's windows. ``timers`` are those of the windows' own time domain."""
@@ -23,8 +25,8 @@ class WindowLifetimes:
         self._service = service
 
     def cleanup_time(self, window: Any) -> int:
-        """When the window ends; MAX_TIMESTAMP means that it ends only when time does."""
-        last: int = window.max_timestamp()
+        """When the window ends; MAX_TIMESTAMP means that it ends only when time does. Raises as ``last_timestamp``."""
+        last = last_timestamp(window)
         return min(last + self.allowed_lateness, MAX_TIMESTAMP)
 
     def has_ended(self, window: Any) -> bool:
@@ -64,7 +66,7 @@ class WindowLifetimes:
 
     def register_default(self, key: Any, window: Any) -> None:
         """Sets the timers of a new window with the default trigger: to fire and, if that is later, to end."""
-        self._add_timer(window.max_timestamp(), key, window)
+        self._add_timer(last_timestamp(window), key, window)
         if self.allowed_lateness:
             self.register_cleanup(key, window)
 
@@ -74,3 +76,15 @@ class WindowLifetimes:
         if self.allowed_lateness:
             self.delete_cleanup(key, before)
         self.register_default(key, window)
+
+
+def last_timestamp(window: Any) -> int:
+    """The window's last timestamp. Raises ValueError for a window that would never fire, and for one of records
+    without timestamps."""
+    last: int = window.max_timestamp()
+    if (type(last) is not int and not hasattr(last, "__index__")) or last > MAX_TIMESTAMP:
+        raise ValueError(f"the window {window!r} would never fire: it ends at {last!r}, and time is a whole number of "
+                         f"milliseconds up to {MAX_TIMESTAMP}")
+    if last < _LEAST:
+        raise ValueError(f"the window {window!r} is of records without timestamps: assign_timestamps_and_watermarks(...) gives them some")
+    return last
