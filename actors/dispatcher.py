@@ -5,8 +5,9 @@ A JobKeeper keeps jobs for the next Dispatcher, if there is to be one: each befo
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from flinkpy.actors.execution_graph_info import ExecutionGraphInfo
@@ -26,7 +27,7 @@ from flinkpy.actors.job_keeper import JobKeeper
 from flinkpy.actors.job_store import ArchivedJob, Inheritance
 from flinkpy.actors.rpc.leadership import NO_LEADER, LeaderElectionService, LeaderRetrievalService, LeadingEndpoint
 from flinkpy.actors.rpc.service import RpcService
-from flinkpy.core.errors import ProcessEndedError, ProgramError, RecipientUnreachableError, RpcError
+from flinkpy.core.errors import FlinkpyError, ProcessEndedError, ProgramError, RecipientUnreachableError, RpcError
 from flinkpy.core.futures import Future, all_of
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
@@ -35,7 +36,7 @@ from flinkpy.core.options.schema import read
 from flinkpy.graph.job_graph import JobGraph
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.locations import absolute
-from flinkpy.state.checkpoints.stored_checkpoints import job_folder_of
+from flinkpy.state.checkpoints.stored_checkpoints import job_folder_of, owner_of
 from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 
 T = TypeVar("T")
@@ -94,6 +95,7 @@ class Dispatcher(LeadingEndpoint):
         archive: Callable[[ArchivedJob], None] | None = None,
     ) -> None:
         super().__init__(service, name, election)
+        self._file_stores = file_stores
         self._prepare, self._keeper = prepare, JobKeeper(self, inheritance, file_stores, archive)
         self._make_job_master, self._resource_manager = make_job_master, resource_manager
         self._managing = NO_LEADER  # the ResourceManager
@@ -111,13 +113,30 @@ class Dispatcher(LeadingEndpoint):
         if job_id not in self._jobs and job_id not in self._archive:  # else the message was doubled, or its answer was lost
             self._check_open()
             _validate(job_graph)
-            _check_start(job_graph, self._jobs)
+            await self._check_start(job_graph)
+            self._check_open()
             job_graph = self._prepare(job_graph)
             await self._keep(job_graph)
             if job_id not in self._jobs and job_id not in self._archive:
                 self._check_open()
                 self._start_job(job_graph)
         return job_id
+
+    async def _check_start(self, job_graph: JobGraph) -> None:
+        """Refuses to start from a checkpoint of a job that runs here: that deletes it when it has a newer one, and
+        goes back to it until then."""
+        path = read(job_graph.configuration, RECOVERY_PATH)
+        if path is None:
+            return
+        location = absolute(path)
+        owner: JobId | None = JobId(job_folder_of(location))
+        if owner not in self._jobs and self._jobs:
+            look = partial(_owner_of, self._file_stores, location)
+            owner = await self.service.run_in_background(self, look)
+        if owner in self._jobs:
+            raise ProgramError(
+                f"{path} belongs to job {owner}, which still runs and deletes its checkpoints: take a savepoint of the "
+                "job, or stop it with one, and start from that")
 
     async def _keep(self, job_graph: JobGraph) -> None:
         try:
@@ -296,14 +315,12 @@ class Dispatcher(LeadingEndpoint):
         return DispatcherStatistics(len(self._jobs), len(self._archive), sum(map(len, self._waiting.values())))
 
 
-def _check_start(job_graph: JobGraph, running: Collection[JobId]) -> None:
-    """Refuses to start from a checkpoint of a job that runs here: that deletes it when it has a newer one, and goes back to it until then."""
-    path = read(job_graph.configuration, RECOVERY_PATH)
-    owner = None if path is None else JobId(job_folder_of(absolute(path)))
-    if owner in running:
-        raise ProgramError(
-            f"{path} belongs to job {owner}, which still runs and deletes its checkpoints: take a savepoint of the job, or stop it "
-            "with one, and start from that")
+def _owner_of(file_stores: Callable[[str], FileStore], location: str) -> JobId | None:
+    """In the background. Where nothing can be read, the job itself will say so."""
+    try:
+        return owner_of(file_stores(location), location)
+    except (OSError, FlinkpyError):
+        return None
 
 
 def _validate(job_graph: JobGraph) -> None:

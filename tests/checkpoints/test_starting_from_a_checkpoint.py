@@ -54,6 +54,7 @@ def test_it_goes_on_where_the_other_was(before: int, after: int, tmp_path: Path)
     assert list((tmp_path / "second").iterdir()) == []
 
 
+@pytest.mark.finding("faults 5")
 @pytest.mark.parametrize("claim", ["CLAIM", "NO_CLAIM"])
 def test_a_checkpoint_of_a_job_that_still_runs_is_refused_and_a_savepoint_of_it_is_not(claim: str, tmp_path: Path) -> None:
     def start(out: str, **options: Any) -> JobClient:
@@ -62,10 +63,14 @@ def test_a_checkpoint_of_a_job_that_still_runs_is_refused_and_a_savepoint_of_it_
         numbers.reduce(lambda a, b: max(a, b)).uid("largest").sink_to(FileSink(tmp_path / out)).uid("out")
         return env.execute_async("numbers")
 
-    first = start("first")
-    eventually(lambda: any((tmp_path / "checkpoints").glob("*/chk-*/_metadata")))
+    first = start("first", **{"execution.checkpointing.num-retained": 1000})
+    eventually(lambda: any((tmp_path / "checkpoints").glob("*/chk-1/_metadata")))
     job = folder_of_job(tmp_path / "checkpoints")
-    for path in (job, job / "chk-1", job / "chk-1" / "_metadata"):
+    (tmp_path / "link").symlink_to(job)
+    (tmp_path / "chk-of-it").symlink_to(job / "chk-1")
+    (tmp_path / "all").symlink_to(tmp_path / "checkpoints")
+    elsewhere = (tmp_path / "link", tmp_path / "link" / "chk-1", tmp_path / "chk-of-it", tmp_path / "all" / job.name, f"file://{tmp_path}/link")
+    for path in (job, job / "chk-1", job / "chk-1" / "_metadata", *elsewhere):
         with pytest.raises(ProgramError, match=f"{path} belongs to job {job.name}, which still runs and deletes its checkpoints: take a savepoint"):
             start("second", **{"execution.state-recovery.path": str(path), "execution.state-recovery.claim-mode": claim})
     savepoint = first.trigger_savepoint(str(tmp_path / "savepoints")).result()

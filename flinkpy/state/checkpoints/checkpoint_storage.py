@@ -336,7 +336,8 @@ class SavepointStorage(CheckpointStorage):
         elsewhere = [handle.path for handle in checkpoint.handles() if handle.path is not None and "/" in handle.path]
         if elsewhere:
             raise EngineError(f"the savepoint {self._folder} refers to {elsewhere[0]}, which is not its own")
-        self._store.write_atomically(join(self._folder, METADATA), [Manifest(self._job_id, checkpoint).to_bytes()])
+        manifest = Manifest(self._job_id, checkpoint, is_savepoint=True)
+        self._store.write_atomically(join(self._folder, METADATA), [manifest.to_bytes()])
         return replace(checkpoint, location=self._folder)
 
     def discard(self, checkpoint: CompletedCheckpoint) -> None:

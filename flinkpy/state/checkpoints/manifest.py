@@ -4,7 +4,7 @@ piece is.
 ::
 
     {"format":"flinkpy checkpoint","version":1,"job_id":…,"checkpoint_id":…,"timestamp_ms":…,"state_size":…,
-     "operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…,
+     "is_savepoint":true,"operators":[{"id":…,"name":…,"parallelism":…,"max_parallelism":…,"subtasks":{"0":{"keyed":…,"operator":…,
      "pieces":{"form":"rocksdb","of":{"000008.sst":…}}}},"coordinator":…,"finished":[…]}],
      "in_flight":[{"data_set":…,"producers":…,"consumers":…,"consumer":…,"input_index":…,"ship_strategy":…,
      "channels":[[producer,subpartition,is_input,…]]}],"crc32":"0badcafe"}
@@ -44,10 +44,11 @@ _TAIL_LENGTH = len(_TAIL % 0)
 @dataclass(frozen=True)
 class Manifest:
     """A checkpoint, and the job it is of. The checkpoint's location is where the manifest was found, so it does not
-    stand in it."""
+    stand in it. A savepoint is nobody's to delete but the user's."""
 
     job_id: JobId
     checkpoint: CompletedCheckpoint
+    is_savepoint: bool = False
 
     def to_bytes(self) -> bytes:
         checkpoint = self.checkpoint
@@ -58,6 +59,7 @@ class Manifest:
             "checkpoint_id": checkpoint.checkpoint_id,
             "timestamp_ms": checkpoint.timestamp_ms,
             "state_size": checkpoint.size,
+            **_given(is_savepoint=self.is_savepoint or None),
             "operators": [_operator_fields(*each) for each in sorted(checkpoint.operators.items())],
             **_given(in_flight=[_data_set_fields(*each) for each in sorted(checkpoint.in_flight.items())] or None),
         }
@@ -78,7 +80,7 @@ class Manifest:
             if form == FORMAT and version != VERSION:
                 raise ProgramError(f"{file} is of version {version}, this flinkpy reads version {VERSION}: "
                                    "use the flinkpy that wrote it")
-            return Manifest(fields["job_id"], _checkpoint(fields))
+            return Manifest(fields["job_id"], _checkpoint(fields), fields.get("is_savepoint", False))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             found = f"{type(error).__name__}: {error}"
             raise CheckpointDamagedError(file, "the manifest of a checkpoint", found) from error

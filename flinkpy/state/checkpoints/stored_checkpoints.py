@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flinkpy.core.errors import CheckpointDamagedError, ProgramError
+from flinkpy.core.errors import CheckpointDamagedError, FlinkpyError, ProgramError
+from flinkpy.core.ids import JobId
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.checkpoints import CompletedCheckpoint
 from flinkpy.state.checkpoints.file_store import FileStore
@@ -39,6 +40,21 @@ def job_folder_of(location: str) -> str:
     """
     folder = folder_of(location) if name_of(location) == METADATA else location
     return name_of(folder_of(folder) if _CHECKPOINT.fullmatch(name_of(folder)) else folder)
+
+
+def owner_of(store: FileStore, location: str) -> JobId | None:
+    """The job that deletes the checkpoint there, or the newest of the folder of a job there, when it
+    has newer ones: so its manifest says, whatever the folders are called and however they are
+    reached. None for a savepoint, and where there is no manifest that is intact."""
+    folder = folder_of(location) if name_of(location) == METADATA else location
+    for place in (folder, *(checkpoint_folder(folder, each) for each in checkpoint_ids(store, folder))):
+        file = join(place, METADATA)
+        try:
+            manifest = Manifest.from_bytes(store.read(file), file)
+        except (OSError, FlinkpyError):  # who starts from it will say why
+            continue
+        return None if manifest.is_savepoint else manifest.job_id
+    return None
 
 
 def checkpoint_ids(store: FileStore, job_dir: str) -> list[int]:

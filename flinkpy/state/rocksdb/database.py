@@ -23,12 +23,14 @@ from flinkpy.core.program.by_value import StreamPickler, define
 from flinkpy.core.program.extras import imported
 from flinkpy.metrics.definitions import ROCKSDB
 from flinkpy.state.checkpoints.own_folder import OwnFolder
+from flinkpy.state.rocksdb.file_handles import file_handles, most_open_files, return_handles, take_handles
 
 if TYPE_CHECKING:
     from rocksdict import Rdict
 
 _BLOOM_RATIO = 0.1
 _KEEP_LOGS = 1
+_LARGEST_LOG = 256 << 10  # bytes; each checkpoint adds some thousand
 _RUNS = 8  # sorted files that are merged: the more, the fewer bytes are written again, and the more files a read may have to ask
 _LARGEST_MANIFEST = 1 << 20  # bytes; each checkpoint has a copy
 _turns = itertools.count()
@@ -76,8 +78,14 @@ class RocksDBStore:
         self._classes = define(self.definitions)
         self.by_value = StreamPickler(only_here=True, definitions=self.definitions if config.incremental else None)
         try:
+            take_handles(file_handles())
+        except BaseException:
+            self._folder.remove()
+            raise
+        try:
             self._db: Rdict | None = Rdict(self._folder.database, _database_options(config))
         except BaseException:
+            return_handles()
             self._folder.remove()
             raise
         self.get = self._db.get
@@ -171,6 +179,7 @@ class RocksDBStore:
             try:
                 database.close()
             finally:
+                return_handles()
                 self._folder.remove()
 
 
@@ -195,6 +204,8 @@ def _database_options(config: RocksDBConfig) -> Any:
     chosen.set_memtable_prefix_bloom_ratio(_BLOOM_RATIO)
     chosen.set_compression_type(DBCompressionType.none())
     chosen.set_keep_log_file_num(_KEEP_LOGS)
+    chosen.set_max_log_file_size(_LARGEST_LOG)
+    chosen.set_max_open_files(most_open_files(file_handles()))
     chosen.set_disable_auto_compactions(not RocksDBStore.merges_in_background)
     if config.incremental:
         chosen.set_compaction_style(DBCompactionStyle.universal())
