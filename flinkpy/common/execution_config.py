@@ -17,6 +17,7 @@ from flinkpy.common.time import to_milliseconds
 from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options import compatibility as kept_options
 from flinkpy.core.options import engine as options
+from flinkpy.core.options.checkpointing import SNAPSHOT_COMPRESSION
 from flinkpy.core.options.schema import Option, read
 from flinkpy.core.program.program_line import refuse
 
@@ -123,10 +124,10 @@ class ExecutionConfig:
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Sets whether keyed state in checkpoints is compressed. Stored; has no effect yet."""
-        return self._set(kept_options.SNAPSHOT_COMPRESSION, bool(use_snapshot_compression))
+        return self._set(SNAPSHOT_COMPRESSION, bool(use_snapshot_compression))
 
     def is_use_snapshot_compression(self) -> bool:
-        return bool(read(self._values, kept_options.SNAPSHOT_COMPRESSION))
+        return bool(read(self._values, SNAPSHOT_COMPRESSION))
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
         """Stored without effect: it is for Java's closures. Functions travel by value, with what they use."""

@@ -17,13 +17,14 @@ SHARED = "../shared/"  # what the path of a file begins with that several checkp
 @dataclass(frozen=True)
 class StateHandle:
     """Where some bytes of state are: in the handle itself (``data``), or in a file (``path``) from ``offset`` on. Who reads them checks
-    ``length`` and ``checksum`` (CRC-32)."""
+    ``length`` and ``checksum`` (CRC-32). They may be compressed: ``codec`` says how."""
 
     length: int
     checksum: int
     data: bytes | None = None
     path: str | None = None  # relative to the checkpoint's own folder
     offset: int = 0
+    codec: str | None = None
 
     @property
     def shared_file(self) -> str | None:

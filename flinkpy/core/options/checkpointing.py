@@ -74,6 +74,10 @@ CHECKPOINT_INCREMENTAL = option(
     "A checkpoint writes only what the complete one before does not have: of a RocksDB state its new files, of state in "
     "memory the key groups that have changed.", aliases=("state.backend.incremental",))
 
+SNAPSHOT_COMPRESSION = option(
+    "execution.checkpointing.snapshot-compression", bool, False,
+    "State in checkpoints and savepoints is compressed (zstd). RocksDB's files in incremental checkpoints are not.")
+
 CHECKPOINT_STORAGE = option(
     "execution.checkpointing.storage", str, None,
     "jobmanager (in memory) or filesystem. When absent: filesystem if a folder is set, else jobmanager.",

@@ -40,7 +40,6 @@ def registered_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")
 LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers. 0: never.")
 CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
-SNAPSHOT_COMPRESSION = option("execution.checkpointing.snapshot-compression", bool, False, "Compress keyed state in checkpoints.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
                    aliases=("state.backend.changelog.enabled",))
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",

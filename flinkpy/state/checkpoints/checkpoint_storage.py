@@ -58,6 +58,7 @@ class CheckpointStorage(ABC):
 
     def __init__(self, stores: Callable[[str], FileStore] = file_store_of, job_id: JobId = _NO_JOB) -> None:
         self._stores, self._job_id = stores, job_id
+        self.compresses = False  # whether state is compressed before it is written
 
     @staticmethod
     def of(configuration: Mapping[str, Any], job_id: JobId,
@@ -68,13 +69,17 @@ class CheckpointStorage(ABC):
         directory = read(configuration, options.CHECKPOINT_DIRECTORY)
         name = kind or ("jobmanager" if directory is None else "filesystem")
         limit = read(configuration, options.CHECKPOINT_MAX_STATE) if name == "jobmanager" else None
+        found: CheckpointStorage
         if directory is not None:
             threshold = read(configuration, options.CHECKPOINT_FILE_THRESHOLD)
-            return FileCheckpointStorage(directory, job_id, threshold, limit, stores, backup)
-        if limit is None:
+            found = FileCheckpointStorage(directory, job_id, threshold, limit, stores, backup)
+        elif limit is None:
             needed = options.CHECKPOINT_DIRECTORY.key
             raise ConfigurationError(f"option {options.CHECKPOINT_STORAGE.key}: {kind} needs {needed}")
-        return MemoryCheckpointStorage(limit, stores, job_id)
+        else:
+            found = MemoryCheckpointStorage(limit, stores, job_id)
+        found.compresses = read(configuration, options.SNAPSHOT_COMPRESSION)
+        return found
 
     def try_out(self) -> None:  # where nothing is known to fail, nothing is tried
         """Raises OSError if nothing can be written here."""
@@ -89,7 +94,11 @@ class CheckpointStorage(ABC):
 
     def of_snapshot(self, target: str | None) -> CheckpointStorage:
         """Where a snapshot goes: a savepoint to its own folder ``target``; a checkpoint (None) stays here."""
-        return self if target is None else SavepointStorage(target, self._job_id, self._stores)
+        if target is None:
+            return self
+        savepoint = SavepointStorage(target, self._job_id, self._stores)
+        savepoint.compresses = self.compresses
+        return savepoint
 
     def reader(self, location: str | None) -> StateReader:
         """Reads the state of the checkpoint at this location, which may be one of another job."""
@@ -182,7 +191,7 @@ class MemoryCheckpointStorage(CheckpointStorage):
         self._stored: dict[int, CompletedCheckpoint] = {}
 
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
-        return InlineStateWriter(self._max_state_size)
+        return InlineStateWriter(self._max_state_size, compresses=self.compresses)
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         if checkpoint.checkpoint_id in self._stored:
@@ -224,11 +233,12 @@ class FileCheckpointStorage(CheckpointStorage):
 
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
         if self._max_inline_size is not None:
-            return InlineStateWriter(self._max_inline_size)
+            return InlineStateWriter(self._max_inline_size, compresses=self.compresses)
         folder = checkpoint_folder(self.job_dir, checkpoint_id)
         file = f"{_file_name(name)}-{attempt}"
         store = self._store if self._backup is None else BackedUpStore(self._store, self._backup)
-        return FileStateWriter(store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}")
+        return FileStateWriter(store, folder, file, self._threshold, lambda: f"{checkpoint_id}-{IdFactory().hex()}",
+                               compresses=self.compresses)
 
     def was_saved(self, checkpoint_id: int, handles: Iterable[StateHandle]) -> None:
         if self._backup is not None:
@@ -330,7 +340,8 @@ class SavepointStorage(CheckpointStorage):
         return (self.load(self._folder),) if self._store.exists(join(self._folder, METADATA)) else ()
 
     def state_writer(self, checkpoint_id: int, name: str, attempt: int) -> StateWriter:
-        return FileStateWriter(self._store, self._folder, f"{_file_name(name)}-{attempt}", self._threshold)
+        file = f"{_file_name(name)}-{attempt}"
+        return FileStateWriter(self._store, self._folder, file, self._threshold, compresses=self.compresses)
 
     def store(self, checkpoint: CompletedCheckpoint) -> CompletedCheckpoint:
         elsewhere = [handle.path for handle in checkpoint.handles() if handle.path is not None and "/" in handle.path]

@@ -35,6 +35,7 @@ from flinkpy.graph.checkpoints import (
     StateHandle,
     StateTable,
 )
+from flinkpy.state.checkpoints.compression import ZSTD
 
 FORMAT, VERSION = "flinkpy checkpoint", 1
 _TAIL = b',"crc32":"%08x"}\n'
@@ -123,8 +124,10 @@ def _handle_fields(handle: StateHandle | None) -> dict[str, Any] | None:
     if handle is None:
         return None
     if handle.data is not None:
-        return {"length": handle.length, "crc32": handle.checksum, "data": base64.b64encode(handle.data).decode()}
-    return {"length": handle.length, "crc32": handle.checksum, "path": handle.path, "offset": handle.offset}
+        return {"length": handle.length, "crc32": handle.checksum, "data": base64.b64encode(handle.data).decode(),
+                **_given(codec=handle.codec)}
+    return {"length": handle.length, "crc32": handle.checksum, "path": handle.path, "offset": handle.offset,
+            **_given(codec=handle.codec)}
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -177,5 +180,14 @@ def _handle(fields: Mapping[str, Any] | None) -> StateHandle | None:
 
 def _some_handle(fields: Mapping[str, Any]) -> StateHandle:
     if "data" in fields:
-        return StateHandle(fields["length"], fields["crc32"], data=base64.b64decode(fields["data"], validate=True))
-    return StateHandle(fields["length"], fields["crc32"], path=fields["path"], offset=fields["offset"])
+        return StateHandle(fields["length"], fields["crc32"], codec=_known_codec(fields),
+                           data=base64.b64decode(fields["data"], validate=True))
+    return StateHandle(fields["length"], fields["crc32"], path=fields["path"], offset=fields["offset"],
+                       codec=_known_codec(fields))
+
+
+def _known_codec(fields: Mapping[str, Any]) -> str | None:
+    codec = fields.get("codec")
+    if codec not in (None, ZSTD):
+        raise ValueError(f"state is compressed with {codec!r:.40}")
+    return codec

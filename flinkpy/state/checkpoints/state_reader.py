@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from flinkpy.core.errors import CheckpointDamagedError
 from flinkpy.graph.checkpoints import SHARED, StateHandle
+from flinkpy.state.checkpoints.compression import decompressed
 from flinkpy.state.checkpoints.file_store import FileStore
 from flinkpy.state.checkpoints.local_backup import LocalBackup
 from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
@@ -34,10 +35,10 @@ class StateReader:
         """CheckpointDamagedError if the bytes are not those that were written, or not there."""
         copied = self._from_backup(handle)
         if copied is not None:
-            return copied
+            return _plain(handle, copied, "a local copy")
         data, where = (handle.data, "state in the manifest") if handle.data is not None else self._from_file(handle)
         _check(handle, where, (len(data), zlib.crc32(data)))
-        return data
+        return _plain(handle, data, where)
 
     def fetch(self, wanted: Mapping[str, StateHandle]) -> None:
         """Puts state into new files on this machine's disk, by their paths, which nobody changes. A file that is on the same disk is not copied, but
@@ -70,7 +71,7 @@ class StateReader:
         """The paths that could be linked to whole files, each with where that file is."""
         linked: dict[str, str] = {}
         for path, handle in wanted.items():
-            if handle.offset != 0 or handle.shared_file is None or self._folder is None:
+            if handle.offset != 0 or handle.shared_file is None or handle.codec is not None or self._folder is None:
                 continue
             where = location_of(self._folder, handle)
             if link(where, path):
@@ -105,6 +106,10 @@ class StateReader:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             expected = f"a file of at least {handle.offset + handle.length} bytes"
             raise CheckpointDamagedError(where, expected, "no such file") from error
+
+
+def _plain(handle: StateHandle, data: bytes, where: str) -> bytes:
+    return data if handle.codec is None else decompressed(data, where)
 
 
 def _sums_in(handle: StateHandle) -> Sums:

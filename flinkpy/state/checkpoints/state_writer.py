@@ -13,12 +13,14 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias
 
 from flinkpy.core.errors import EngineError, ResourceUnavailableError
 from flinkpy.core.options import checkpointing as options
 from flinkpy.graph.checkpoints import SHARED, StateHandle
+from flinkpy.state.checkpoints.compression import ZSTD, compressed
 from flinkpy.state.checkpoints.file_store import Chunk, FileStore, NewFile
 from flinkpy.state.checkpoints.locations import folder_of, join, shared_folder
 
@@ -72,10 +74,11 @@ class CountedFile:
 
 
 class StateWriter(ABC):
-    """As a context it is closed at the end, and aborted by an error."""
+    """As a context it is closed at the end, and aborted by an error. With ``compresses`` what it writes is compressed, but for files of this
+    machine's disk, which are linked and not copied where that is possible."""
 
-    def __init__(self) -> None:
-        self._is_open = True
+    def __init__(self, *, compresses: bool = False) -> None:
+        self._is_open, self._compresses = True, compresses
 
     def write(self, state: State) -> StateHandle:
         """Writes one piece of state. Its handle may be given away once the writer is closed. An error aborts the
@@ -83,6 +86,8 @@ class StateWriter(ABC):
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
+            if self._compresses:
+                return replace(self._write(_views(compressed(_chunks(state)))), codec=ZSTD)
             return self._write(_chunks(state))
         except BaseException:
             self.abort()
@@ -94,6 +99,9 @@ class StateWriter(ABC):
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
+            if self._compresses and not any(isinstance(state, FileOnDisk) for state in states):
+                packed = [compressed(_chunks(state)) for state in states]
+                return tuple(replace(handle, codec=ZSTD) for handle in self._share(packed))
             return self._share(states)
         except BaseException:
             self.abort()
@@ -104,6 +112,9 @@ class StateWriter(ABC):
         if not self._is_open:
             raise EngineError("state is written with a writer that was closed or aborted")
         try:
+            if self._compresses:
+                packed = [list(_views(compressed(piece))) for piece in pieces]
+                return [replace(handle, codec=ZSTD) for handle in self._write_together(packed)]
             return self._write_together([list(_chunks(piece)) for piece in pieces])
         except BaseException:
             self.abort()
@@ -149,11 +160,11 @@ class InlineStateWriter(StateWriter):
     ``limit`` bytes.
 
     >>> InlineStateWriter(100).write(b"abc")
-    StateHandle(length=3, checksum=891568578, data=b'abc', path=None, offset=0)
+    StateHandle(length=3, checksum=891568578, data=b'abc', path=None, offset=0, codec=None)
     """
 
-    def __init__(self, limit: int) -> None:
-        super().__init__()
+    def __init__(self, limit: int, *, compresses: bool = False) -> None:
+        super().__init__(compresses=compresses)
         self._limit = limit
 
     def _write(self, chunks: Iterator[memoryview]) -> StateHandle:
@@ -180,8 +191,8 @@ class FileStateWriter(StateWriter):
     to new files under names that ``new_name`` gives; without it, nothing is shared."""
 
     def __init__(self, store: FileStore, folder: str, file_name: str, threshold: int,
-                 new_name: Callable[[], str] | None = None) -> None:
-        super().__init__()
+                 new_name: Callable[[], str] | None = None, *, compresses: bool = False) -> None:
+        super().__init__(compresses=compresses)
         self._shared_folder, self._new_name = shared_folder(folder_of(folder)), new_name
         self._appeared: list[str] = []  # the locations of files
         self._store, self._location, self._file_name = store, join(folder, file_name), file_name
@@ -277,6 +288,10 @@ class FileStateWriter(StateWriter):
             each.discard()
         while self._appeared:
             self._store.delete(self._appeared.pop())
+
+
+def _views(chunks: Iterable[bytes]) -> Iterator[memoryview]:
+    return map(memoryview, chunks)
 
 
 def _chunks(state: State) -> Iterator[memoryview]:
