@@ -125,6 +125,7 @@ class CheckpointOptions:
     format_type: SavepointFormatType = SavepointFormatType.NATIVE  # CANONICAL needs a target
     # How long after the checkpoint's beginning its barriers overtake records, in milliseconds: at once with 0 (unaligned), never with None (aligned)
     alignment_timeout_ms: int | None = None
+    is_tracked: bool = False  # AT_LEAST_ONCE: barriers are counted, and no channel waits for another one's
 
     @property
     def is_unaligned(self) -> bool:

@@ -2,6 +2,9 @@
 
 Aligned: a channel that had its barrier gives out nothing more until all others had theirs; then the barrier goes on and all are released.
 
+Tracked (AT_LEAST_ONCE): no channel waits, and the barrier goes on when all had theirs. What a channel gives behind its barrier before that is in the
+checkpoint, and comes again after a failure. As no channel waits, the barriers of several checkpoints may be awaited at a time.
+
 Overtaking: the first barrier goes on at once, no channel waits, and what the other channels give until their own barrier belongs to the checkpoint,
 too. An alignment under way changes to this when its time is up, or when a barrier comes for whose sender it was.
 
@@ -49,6 +52,7 @@ class BarrierAligner:
         self._has_overtaken = False  # the barrier has gone on, ahead of those that are awaited
         self._last_id = -1  # of the newest checkpoint all of whose barriers came, or that was given up
         self._at_end: CheckpointBarrier | None = None
+        self._tracked: dict[int, tuple[CheckpointBarrier, set[int]]] = {}  # the channels that had it, by checkpoint
 
     @property
     def blocked(self) -> frozenset[int]:
@@ -59,6 +63,8 @@ class BarrierAligner:
         """A barrier came out of a channel: in its turn, or ahead of its turn if it overtakes."""
         if barrier.checkpoint_id <= self._last_id or (self._barrier is not None and barrier.checkpoint_id < self._barrier.checkpoint_id):
             return NOTHING  # of a checkpoint that was given up or is through
+        if barrier.options.is_tracked:
+            return self._track(channel, barrier)
         released = self._begin(barrier)
         self._arrived.add(channel)
         if self._has_overtaken:
@@ -93,7 +99,28 @@ class BarrierAligner:
         """A channel gave its last element."""
         self._open.discard(channel)
         self._arrived.discard(channel)
-        return self._completed(()) or self._ended() or NOTHING
+        return self._completed(()) or self._tracked_through(()) or self._ended() or NOTHING
+
+    def _track(self, channel: int, barrier: CheckpointBarrier) -> AlignmentStep:
+        released = tuple(sorted(self.blocked))
+        if self._barrier is not None:  # of an older savepoint, which is given up
+            self._finish()
+        self._tracked.setdefault(barrier.checkpoint_id, (barrier, set()))[1].add(channel)
+        return self._tracked_through(released) or AlignmentStep(unblock=released)
+
+    def _tracked_through(self, released: tuple[int, ...]) -> AlignmentStep | None:
+        """The newest checkpoint all of whose barriers came. Older ones are given up: they would be of no use any more."""
+        through = [number for number, (_, arrived) in self._tracked.items() if not self._open - arrived]
+        if not through:
+            return None
+        barrier, _ = self._tracked[max(through)]
+        self._forget_tracked(barrier.checkpoint_id)
+        return AlignmentStep(unblock=released, forward=barrier)
+
+    def _forget_tracked(self, checkpoint_id: int) -> None:
+        """This checkpoint and those before it."""
+        self._last_id = max(self._last_id, checkpoint_id)
+        self._tracked = {number: each for number, each in self._tracked.items() if number > checkpoint_id}
 
     def _begin(self, barrier: CheckpointBarrier) -> tuple[int, ...]:
         """Gives an older checkpoint up; returns the channels that waited for it."""
@@ -102,6 +129,8 @@ class BarrierAligner:
         released = tuple(sorted(self.blocked))
         if self._barrier is not None:
             self._last_id = self._barrier.checkpoint_id
+        if self._tracked:
+            self._forget_tracked(barrier.checkpoint_id - 1)
         self._barrier, self._arrived, self._has_overtaken = barrier, set(), False
         return released
 

@@ -55,7 +55,7 @@ _SCALARS = frozenset({int, str, float, bool, bytes, type(None)})
 _PADDING = bytes(ALIGNMENT)
 _ROWS = int(FrameKind.ROWS)
 _LATENCY = struct.Struct("<qI")
-_BARRIER = struct.Struct("<qqBqqB")  # and the target's UTF-8 behind it
+_BARRIER = struct.Struct("<qqBqqB?")  # and the target's UTF-8 behind it
 _NEVER = -1  # for None
 _INT64 = struct.Struct("<q")
 _PICKLE_TROUBLE = (pickle.PicklingError, AttributeError, TypeError)
@@ -278,14 +278,14 @@ def _barrier_payload(barrier: CheckpointBarrier) -> bytes:
     target = (options.target or "").encode("utf-8", "surrogatepass")
     base, timeout = (_NEVER if each is None else each for each in (options.builds_on, options.alignment_timeout_ms))
     kind, form = options.snapshot_type.value, options.format_type.value
-    return _BARRIER.pack(barrier.checkpoint_id, barrier.timestamp_ms, kind, base, timeout, form) + target
+    return _BARRIER.pack(barrier.checkpoint_id, barrier.timestamp_ms, kind, base, timeout, form, options.is_tracked) + target
 
 
 def _barrier_of(payload: memoryview) -> CheckpointBarrier:
-    checkpoint_id, timestamp_ms, kind, *numbers, form = _BARRIER.unpack_from(payload)
+    checkpoint_id, timestamp_ms, kind, *numbers, form, is_tracked = _BARRIER.unpack_from(payload)
     target = str(payload[_BARRIER.size :], "utf-8", "surrogatepass") or None
     base, timeout = (None if each == _NEVER else each for each in numbers)
-    options = CheckpointOptions(SnapshotType(kind), target, base, SavepointFormatType(form), timeout)
+    options = CheckpointOptions(SnapshotType(kind), target, base, SavepointFormatType(form), timeout, is_tracked)
     return CheckpointBarrier(checkpoint_id, timestamp_ms, options)
 
 

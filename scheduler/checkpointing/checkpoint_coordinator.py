@@ -23,7 +23,7 @@ from flinkpy.core.elements import ALIGNED_CHECKPOINT, CheckpointOptions, Snapsho
 from flinkpy.core.errors import CheckpointError, SavepointRestoreError
 from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.lifecycles import CheckpointState, ExecutionState, JobState
-from flinkpy.core.options.checkpointing import CheckpointSettings
+from flinkpy.core.options.checkpointing import CheckpointMode, CheckpointSettings
 from flinkpy.graph.checkpoints import CompletedCheckpoint, shared_files
 from flinkpy.scheduler.checkpointing.checkpoint_numbers import first_number
 from flinkpy.scheduler.checkpointing.checkpoint_plan import checkpoint_plan, may_checkpoint
@@ -165,7 +165,9 @@ class CheckpointCoordinator:
             self._commands.append(SetTimer(self.TIMEOUT, self._settings.timeout_s))
         if not options.snapshot_type.is_savepoint:
             timeout_ms = None if self._must_align else self._settings.alignment_timeout_ms
-            options = replace(options, builds_on=self.completed.base_id, alignment_timeout_ms=timeout_ms)
+            is_tracked = self._settings.mode is CheckpointMode.AT_LEAST_ONCE
+            options = replace(
+                options, builds_on=self.completed.base_id, alignment_timeout_ms=timeout_ms, is_tracked=is_tracked)
         self.pending[checkpoint_id] = pending = PendingCheckpoint(
             checkpoint_id, timestamp_ms, self._now, plan, self._graph.job_graph, options, is_requested=is_requested)
         self._statistics.triggered(pending)

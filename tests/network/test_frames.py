@@ -67,7 +67,8 @@ def column_batches(draw: st.DrawFn) -> ColumnBatch:
 
 
 checkpoint_options = st.builds(CheckpointOptions, st.sampled_from(SnapshotType), st.none() | st.text(min_size=1, max_size=8),
-                               st.none() | st.integers(0, 2**63 - 1), st.sampled_from(SavepointFormatType))
+                               st.none() | st.integers(0, 2**63 - 1), st.sampled_from(SavepointFormatType),
+                               st.none() | st.integers(0, 2**63 - 1), st.booleans())
 controls = st.one_of(
     st.builds(Watermark, int64), st.builds(WatermarkStatus, st.booleans()),
     st.builds(LatencyMarker, int64, st.text(max_size=8), st.integers(0, 2**32 - 1)),

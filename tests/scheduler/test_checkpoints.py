@@ -628,3 +628,12 @@ def test_with_a_pause_between_them_checkpoints_come_one_at_a_time() -> None:
 def test_at_least_one_is_kept_and_may_be_under_way(key: str) -> None:
     with pytest.raises(ConfigurationError, match="at least 1"):
         CheckpointSettings.of({f"execution.checkpointing.{key}": 0})
+
+
+@pytest.mark.finding("gaps G10")
+@pytest.mark.parametrize("mode", list(CheckpointMode))
+def test_barriers_of_a_job_that_wants_each_record_at_least_once_make_no_channel_wait(mode: CheckpointMode) -> None:
+    config = settings()
+    world = running(pipeline(1), replace(config, checkpoints=replace(config.checkpoints, mode=mode)))
+    (trigger,) = [command for command in world.fire(DUE) if isinstance(command, TriggerCheckpoint)]
+    assert trigger.options.is_tracked == (mode is CheckpointMode.AT_LEAST_ONCE)

@@ -308,7 +308,7 @@ def test_the_options_choose_the_storage(tmp_path: Path) -> None:
         assert storage.job_dir == f"{tmp_path}/{JOB}"
     with pytest.raises(ConfigurationError, match=r"filesystem needs execution\.checkpointing\.dir"):
         CheckpointStorage.of({"execution.checkpointing.storage": "filesystem"}, JOB)
-    with pytest.raises(ConfigurationError, match="neither jobmanager nor filesystem"):
+    with pytest.raises(ConfigurationError, match="none of jobmanager, filesystem"):
         CheckpointStorage.of({"execution.checkpointing.storage": "tape"}, JOB)
 
 
