@@ -55,7 +55,7 @@ def decompressed(data: bytes, where: str) -> bytes:
 
 
 def _packed(block: bytearray) -> bytes:
-    stored = _codec().compress(block, asbytes=True)
+    stored: bytes = _codec().compress(block, asbytes=True)
     return _LENGTHS.pack(len(block), len(stored)) + stored
 
 
