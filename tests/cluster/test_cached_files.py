@@ -149,7 +149,7 @@ def test_on_ray_files_reach_the_workers_once_in_the_chosen_interpreter_and_are_g
     interpreter.write_text(f'#!/bin/sh\nSTARTED_BY=it exec {sys.executable} "$@"\n')
     interpreter.chmod(0o755)
     outcome = ray.flinkpy("run", "-t", "ray-session", "-D", "cluster.id=files", "-D", "taskmanager.numberOfTaskSlots=3",
-                          "-pyexec", str(interpreter), "-D", f"io.tmp.dirs={tmp_path}/tmp", ray.job(ON_RAY))
+                          "-pyexec", str(interpreter), "-D", "jobmanager.ray.on-head-node=true", "-D", f"io.tmp.dirs={tmp_path}/tmp", ray.job(ON_RAY))
     assert outcome.code == 0, outcome.err
     found = [json.loads(line) for line in json.loads(outcome.out)]
     assert len({tuple(paths) for _, paths, _ in found}) == len({pid for pid, _, _ in found}) == 1

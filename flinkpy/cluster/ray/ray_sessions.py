@@ -61,7 +61,7 @@ from flinkpy.core.errors import (
 )
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory
-from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, RAY_ADDRESS, TASK_CPUS
+from flinkpy.core.options.engine import ATTACHED, CLUSTER_NAME, ON_HEAD_NODE, RAY_ADDRESS, TASK_CPUS
 from flinkpy.core.options.high_availability import CLIENT_TIMEOUT, HighAvailability, is_highly_available
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.hidden_secrets import shown_value
@@ -326,6 +326,8 @@ def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGrap
     first_slot = with_resources(configuration, job_graph).vertices[0].resources if job_graph is not None else None
     high_availability = HighAvailability.of(configuration, key.cluster_id)
     options: dict[str, Any] = {"num_cpus": 0}
+    if read(configuration, ON_HEAD_NODE):
+        options["resources"] = {"node:__internal_head__": 0.001}  # of which Ray gives its head node one
     if not key.is_application:
         options |= {"lifetime": "detached", "get_if_exists": True}
     if high_availability is not None:

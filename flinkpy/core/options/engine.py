@@ -102,6 +102,10 @@ TASK_SLOTS = option(
     "taskmanager.numberOfTaskSlots", int, None,
     "Slots per TaskExecutor; 1 on Ray, as many as the job needs when embedded.", at_least=1)
 TASK_CPUS = option("taskmanager.ray.num-cpus-per-slot", float, 1.0, "CPUs a slot takes on Ray.", at_least=0)
+ON_HEAD_NODE = option(
+    "jobmanager.ray.on-head-node", bool, False,
+    "Whether the JobManager runs on Ray's head node, where a service of Kubernetes or a proxy finds its REST endpoint; else Ray "
+    "chooses a node.")
 SLOT_MAX = option(
     "slotmanager.number-of-slots.max", int, None,
     "How many slots the cluster may have at most.", at_least=1)
