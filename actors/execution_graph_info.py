@@ -81,6 +81,20 @@ class FailureInfo:
     concurrent: tuple[FailureInfo, ...] = ()
 
 
+LONGEST_SUMMARY = 200  # characters
+
+
+def summary_of(error_class: str, message: str) -> str:
+    """A failure in one line.
+
+    >>> summary_of("UserCodeError", "ValueError: no\\n  in operator 'Map'"), summary_of("SavepointError", "no room")
+    ('ValueError: no', 'SavepointError: no room')
+    """
+    first = message.partition("\n")[0]  # of a function's failure it names what the function has raised
+    told = first if error_class == "UserCodeError" else f"{error_class}: {first}"
+    return told if len(told) <= LONGEST_SUMMARY else told[:LONGEST_SUMMARY] + "…"
+
+
 @dataclass(frozen=True)
 class ExecutionGraphInfo:
     """A whole job. ``failures`` holds the latest few, oldest first."""

@@ -49,7 +49,7 @@ from flinkpy.metrics.shown_accumulators import Shown
 
 @dataclass(frozen=True)
 class JobOverview:
-    """One line of `flinkpy list`."""
+    """One line of `flinkpy list`. ``failure`` is the last failure in a line, and ``failed_ms`` when it was; empty and None if there was none."""
 
     job_id: JobId
     name: str
@@ -57,6 +57,9 @@ class JobOverview:
     start_ms: int
     end_ms: int | None
     tasks: dict[ExecutionState, int] = field(default_factory=dict)
+    restarts: int = 0
+    failed_ms: int | None = None
+    failure: str = ""
 
 
 @dataclass(frozen=True)

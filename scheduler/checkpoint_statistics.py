@@ -32,6 +32,12 @@ class VertexStatistics:
     acknowledged: tuple[SubtaskStatistics, ...] = ()
 
     @property
+    def missing(self) -> tuple[int, ...]:
+        """The subtasks that have not acknowledged."""
+        known = {each.index for each in self.acknowledged}
+        return tuple(index for index in self.subtasks if index not in known)
+
+    @property
     def latest_ms(self) -> int | None:
         """When the last one so far has acknowledged."""
         return max((each.acknowledged_ms for each in self.acknowledged), default=None)

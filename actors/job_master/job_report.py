@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, InputInfo, TimeShares
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, InputInfo, TimeShares, summary_of
 from flinkpy.actors.gateways import JobDetails, JobMetrics, JobOverview, JobResult, SavepointStatus, VertexDetails
-from flinkpy.actors.job_master.graph_report import GraphReport, inputs_of
+from flinkpy.actors.job_master.graph_report import GraphReport, inputs_of, wall_ms
 from flinkpy.actors.job_master.subtask_metrics import SubtaskMetrics
 from flinkpy.actors.job_store import ArchivedJob
 from flinkpy.core.clock import Clock
@@ -61,7 +61,7 @@ class JobStatusBook:
     """The job's state and error, and the latest reports of its tasks: for each subtask those of its latest attempt."""
 
     def __init__(self, job_graph: JobGraph, clock: Clock) -> None:
-        self._job_graph, self._start_ms = job_graph, clock.time_ms()
+        self._job_graph, self._clock, self._start_ms = job_graph, clock, clock.time_ms()
         self._attempts_kept = read(job_graph.configuration, ATTEMPTS_HISTORY)
         self._graph_report = GraphReport(job_graph, clock)
         self._end_ms: int | None = None
@@ -134,7 +134,9 @@ class JobStatusBook:
         for vertex in scheduler.vertices:
             for task_state, count in vertex.states.items():
                 tasks[task_state] = tasks.get(task_state, 0) + count
-        overview = JobOverview(self._job_graph.job_id, self._job_graph.name, self.state, self._start_ms, self._end_ms, tasks)
+        overview = JobOverview(
+            self._job_graph.job_id, self._job_graph.name, self.state, self._start_ms, self._end_ms, tasks, scheduler.restarts,
+            *self._last_failure(scheduler))
         known: dict[JobVertexId, list[SubtaskMetrics]] = {}
         for subtask_id, subtask in self._subtasks.items():
             known.setdefault(subtask_id.vertex_id, []).append(subtask)
@@ -143,6 +145,14 @@ class JobStatusBook:
         last_failure = without_secrets(str(scheduler.failures[-1].error)) if scheduler.failures else ""
         return JobDetails(overview, vertices, self.error, scheduler.restarts, last_failure, scheduler.checkpoints.latest_id,
                           tuple(self._savepoints))
+
+    def _last_failure(self, scheduler: SchedulerDetails) -> tuple[int | None, str]:
+        """When it was, and the failure in a line."""
+        if not scheduler.failures:
+            return None, ""
+        last = scheduler.failures[-1]
+        failed_ms = wall_ms(self._clock.time_ms(), self._clock.monotonic(), last.at)
+        return failed_ms, summary_of(type(last.error).__name__, without_secrets(str(last.error)))
 
     def job_metrics(self) -> JobMetrics:
         """Returns what the job's functions and the engine count in the subtasks now."""

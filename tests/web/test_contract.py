@@ -22,12 +22,14 @@ from tests.web.told_routes import PAGE, told
 
 # Routes of our own, which Flink does not have
 OURS = frozenset({
-    "/jobs/:jobid/loads", "/jobs/:jobid/vertices/:vertexid/attempts", "/taskmanagers/figures",
+    "/jobs/:jobid/loads", "/jobs/:jobid/watermarks", "/jobs/:jobid/vertices/:vertexid/attempts", "/taskmanagers/figures",
     # Flink's page asks these from 2.3 on: tests/web/test_flinks_page.py
     "/applications/overview", "/applications/:applicationid", "/applications/:applicationid/exceptions", "/applications/:applicationid/cancel",
 })
 # Fields of our own, beside Flink's
 OWN_FIELDS: dict[str, tuple[str, ...]] = {
+    "/jobs/overview": ("restarts", "last-failure"), "/jobs/:jobid": ("restarts", "last-failure"),
+    "/jobs/:jobid/checkpoints/details/:checkpointid": ("missing",),
     "/taskmanagers": ("host", "pid", "registered", "jobs"), "/taskmanagers/:taskmanagerid": ("host", "pid", "registered", "jobs", "python"),
     "/taskmanagers/:taskmanagerid/logs": ("kind",), "/jobmanager/logs": ("kind",),
 }

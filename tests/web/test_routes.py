@@ -81,7 +81,7 @@ def test_every_route_that_can_be_read_answers_with_and_without_v1(rest: Rest, jo
         if path.endswith(("/log", "/stdout", "{filename}")):
             continue  # text, of files: test_process_routes.py
         path = path.replace("{jobid}", job).replace("{vertexid}", vertices(rest, job)[0]).replace("{subtaskindex:int}", "0")
-        path = path.replace("{attempt}", "0").replace("{taskmanagerid}", task_manager)
+        path = path.replace("{attempt}", "0").replace("{taskmanagerid}", task_manager).replace("{applicationid}", job)
         assert type(rest.get(path)) is type(rest.get(f"/v1{path}"))
 
 
@@ -193,6 +193,7 @@ def test_a_checkpoint_tells_how_each_subtask_took_part(rest: Rest, waiting_job: 
     assert found["summary"]["state_size"]["max"] == max(savepoint["state_size"], checkpoint["state_size"]) > 0
     details = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1")
     [(vertex_id, vertex)] = details.pop("tasks").items()
+    assert vertex.pop("missing") == []
     assert checkpoint == {**details, "tasks": {}}
     assert rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}").items() >= vertex.items()
     [subtask] = rest.get(f"/jobs/{waiting_job}/checkpoints/details/1/subtasks/{vertex_id}")["subtasks"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def job_report(job: ExecutionGraphInfo, metrics: JobMetrics) -> Iterator[str]:
         yield from _vertex(vertex, job.at_ms)
         for name, _, text in metrics.of_vertices.get(JobVertexId(vertex.vertex_id), ()):
             yield f"  accumulator {name}: {text if len(text) <= LONGEST else f'{text[:LONGEST]}…'}"
-    yield from _checkpoints(job.checkpoint_history)
+    yield from _checkpoints(job.checkpoint_history, job.at_ms, {vertex.vertex_id: vertex.name for vertex in job.vertices})
     if job.failures:
         yield "failures, the newest first:"
     for failure in list(reversed(job.failures))[:SHOWN]:
@@ -73,13 +73,23 @@ def _attempt(attempt: SubtaskInfo, at_ms: int) -> str:
     return f"{attempt.state.name}{where}{took}{why}"
 
 
-def _checkpoints(known: CheckpointsReport) -> Iterator[str]:
+def _checkpoints(known: CheckpointsReport, at_ms: int, names: Mapping[str, str]) -> Iterator[str]:
+    """Of one that is under way: how long it has been, and who is waited for."""
     if known.completed or known.failed or known.in_progress:
         yield f"checkpoints: {known.completed} complete, {known.failed} failed, {known.in_progress} under way, {known.restored} times restored"
     for each in known.history[:SHOWN]:
         kind = "savepoint" if each.options.snapshot_type.is_savepoint else "checkpoint"
-        what = f"{kind} {each.checkpoint_id}: {each.state.name.lower()} in {duration(each.duration_ms)}, {each.state_size:,} bytes"
-        yield f"  {what}{f': {each.failure}' if each.state is CheckpointState.ABORTED else ''}"
+        if each.state is CheckpointState.PENDING:
+            took = f"for {duration(max(0, at_ms - each.triggered_ms))}, {len(each.acknowledged)} of {each.subtasks} subtasks acknowledged"
+        else:
+            took = f"in {duration(each.duration_ms)}, {each.state_size:,} bytes"
+        why = f": {each.failure}" if each.state is CheckpointState.ABORTED else ""
+        yield f"  {kind} {each.checkpoint_id}: {each.state.name.lower()} {took}{why}"
+        missing = [(vertex, index) for vertex in each.vertices for index in vertex.missing] if each.state is CheckpointState.PENDING else []
+        for vertex, index in missing[:SHOWN]:
+            yield f"    not yet: subtask {index} of {names.get(vertex.vertex_id, vertex.vertex_id)}"
+        if len(missing) > SHOWN:
+            yield f"    and {len(missing) - SHOWN} further subtasks"
 
 
 def _moment(ms: int) -> str:

@@ -25,6 +25,7 @@ STATUSES = {
     CheckpointState.PENDING: "IN_PROGRESS", CheckpointState.STORING: "IN_PROGRESS", CheckpointState.COMPLETED: "COMPLETED",
     CheckpointState.ABORTED: "FAILED",
 }
+MOST_MISSING = 1000
 QUANTILES = ("p50", "p90", "p95", "p99", "p999")
 _BACKENDS = {StateBackendKind.HASHMAP: "HashMapStateBackend", StateBackendKind.ROCKSDB: "EmbeddedRocksDBStateBackend"}  # Flink's names
 
@@ -58,7 +59,10 @@ def _restored(restored: RestoredCheckpoint) -> dict[str, Any]:
 
 def details(checkpoint: CheckpointStatistics) -> dict[str, Any]:
     """With its vertices."""
-    return {**_checkpoint(checkpoint), "tasks": {vertex.vertex_id: _vertex(checkpoint, vertex) for vertex in checkpoint.vertices}}
+    tasks = {vertex.vertex_id: {
+        **_vertex(checkpoint, vertex), "missing": list(vertex.missing[:MOST_MISSING]),  # Flink tells them subtask by subtask
+    } for vertex in checkpoint.vertices}
+    return {**_checkpoint(checkpoint), "tasks": tasks}
 
 
 def _checkpoint(checkpoint: CheckpointStatistics) -> dict[str, Any]:

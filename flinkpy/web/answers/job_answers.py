@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import md5
 from typing import Any
 
-from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo
+from flinkpy.actors.execution_graph_info import ExecutionGraphInfo, FailureInfo, VertexInfo, summary_of
 from flinkpy.actors.gateways import JobOverview
 from flinkpy.core.lifecycles import JOB, JobState
 from flinkpy.core.options.engine import OBJECT_REUSE, RUNTIME_MODE, RuntimeMode
@@ -31,7 +31,12 @@ def _overview(job: JobOverview, now_ms: int) -> dict[str, Any]:
         "duration": (now_ms if job.end_ms is None else job.end_ms) - job.start_ms,
         "last-modification": job.start_ms if job.end_ms is None else job.end_ms, "tasks": counts_by_state(job.tasks, with_total=True),
         "schedulerType": SCHEDULER, "pending-operators": 0,
+        "restarts": job.restarts, "last-failure": _last_failure(job.failed_ms, job.failure),  # these two are not in Flink
     }
+
+
+def _last_failure(at_ms: int | None, summary: str) -> dict[str, Any] | None:
+    return None if at_ms is None else {"timestamp": at_ms, "summary": summary}
 
 
 def ids_and_states(jobs: Iterable[JobOverview]) -> dict[str, Any]:
@@ -48,7 +53,13 @@ def details(job: ExecutionGraphInfo) -> dict[str, Any]:
         "timestamps": times(JobState, job.entered_ms), "vertices": [_vertex(vertex, job.at_ms) for vertex in job.vertices],
         "status-counts": counts_by_state(state_of(vertex.subtasks) for vertex in job.vertices), "plan": _plan(job),
         "pending-operators": 0,
+        "restarts": job.restarts,  # this and the next one are not in Flink
+        "last-failure": _last_failure(last.at_ms, summary_of(last.error_class, last.message)) if (last := _last(job)) else None,
     }
+
+
+def _last(job: ExecutionGraphInfo) -> FailureInfo | None:
+    return job.failures[-1] if job.failures else None
 
 
 def _vertex(vertex: VertexInfo, at_ms: int) -> dict[str, Any]:

@@ -107,6 +107,17 @@ def watermarks(each: Iterable[tuple[SubtaskInfo, Mapping[str, Value]]]) -> list[
     return [{"id": f"{subtask.index}.{name}", "value": str(values[name])} for subtask, values in each if name in values]
 
 
+def lowest_watermarks(vertices: Iterable[tuple[str, Iterable[Mapping[str, Value]]]]) -> list[dict[str, Any]]:
+    """Of each vertex that of the subtask that is furthest behind, as it holds up all those after it; None of sources,
+    and where nothing was told."""
+    name = "currentInputWatermark"
+    found = []
+    for vertex_id, subtasks in vertices:
+        told = [values[name] for values in subtasks if isinstance(values.get(name), int)]
+        found.append({"id": vertex_id, "lowest": min(told, default=None)})
+    return found
+
+
 def listed(values: Mapping[str, Any], get: str | None) -> list[dict[str, str]]:
     """The names, or the values of those that ``get`` names, with commas between; names that are not there are left out."""
     if get is None:

@@ -99,6 +99,17 @@ async def get_watermarks(request: Request) -> JSONResponse:
     return JSONResponse(metric_answers.watermarks(await _of_subtasks(request)))
 
 
+async def get_lowest_watermarks(request: Request) -> JSONResponse:
+    """Of all vertices in one answer, of what runs."""
+    job, tasks = await job_of(request), (await fetcher_of(request).reading()).tasks
+    vertices = []
+    for vertex in job.vertices:
+        ids = [ExecutionVertexId(JobVertexId(vertex.vertex_id), each.index) for each in vertex.subtasks]
+        told = [tasks[job.job_id, one].flat_values() for one in ids if (job.job_id, one) in tasks]
+        vertices.append((vertex.vertex_id, told))
+    return JSONResponse({"vertices": metric_answers.lowest_watermarks(vertices)})
+
+
 async def get_coordinator_metrics(request: Request) -> JSONResponse:
     """None: enumerators have no metrics."""
     await vertex_of(request)
@@ -134,6 +145,7 @@ PROMETHEUS_ROUTES = [Route("/metrics", get_prometheus)]
 ROUTES = [
     Route("/jobs/metrics", get_metrics_of_jobs),
     Route("/jobs/{jobid}/metrics", get_job_metrics),
+    Route("/jobs/{jobid}/watermarks", get_lowest_watermarks),  # Flink has it not: its page asks for each vertex
     Route("/jobs/{jobid}/vertices/{vertexid}/metrics", get_vertex_metrics),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics", get_metrics_of_subtasks),
     Route("/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex:int}/metrics", get_subtask_metrics),

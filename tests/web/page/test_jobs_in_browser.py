@@ -119,7 +119,7 @@ def see_three_attempts(found: Visit, job: str) -> None:
     row = found.page.get_by_role("table", name="Subtasks").get_by_role("row").nth(1)
     row.locator("[data-title=Attempt]").get_by_text("3", exact=True).wait_for()
     found.go(f"{job}/exceptions")
-    found.page.locator(".failures > li").nth(1).wait_for()
+    found.page.locator(".failures > li .times").get_by_text("2").wait_for()  # the same twice
     found.see("ValueError: no good: 7")
     assert "test_jobs_in_browser.py" in found.page.locator(".failures .place").first.inner_text()
     found.go(f"{job}/timeline")

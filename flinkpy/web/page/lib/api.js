@@ -4,7 +4,7 @@ import { store } from "./store.js";
 
 const KEY = "flinkpy.token";
 
-// What stands between the page and the cluster: "" (nothing), "token" (it is missing or wrong), or a sentence.
+// What stands between the page and the cluster: "" (nothing), "token" (there is none), "wrong token", or a sentence.
 export const trouble = store("");
 
 export class Failure extends Error {
@@ -46,7 +46,7 @@ export async function ask(path, { method = "GET", body, signal, text = false } =
     return answer;
   }
   const message = await response.json().then(answer => answer.errors.join("\n"), () => response.statusText);
-  if (response.status === 401) trouble.set("token");
+  if (response.status === 401) trouble.set(token ? "wrong token" : "token");
   else if (response.status === 503) trouble.set(`The cluster does not answer (${message}); this page keeps trying.`);
   else trouble.set("");
   throw new Failure(response.status, message);

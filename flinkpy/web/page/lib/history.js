@@ -1,6 +1,6 @@
 // What vertices did while somebody looked: rates between one answer and the next, the latest few minutes of them.
 
-const POINTS = 300;
+const POINTS = 300, MEAN_MS = 10000;
 
 export class History {
   constructor() {
@@ -25,12 +25,17 @@ export class History {
   #rates(vertex, job, load) {
     const counted = vertex.metrics, before = this.vertices.get(vertex.id);
     const shares = { busy: load?.busyTimeMsPerSecond / 1000, held: load?.backPressuredTimeMsPerSecond / 1000 };
-    if (before?.at === job.now) return { ...before.rates, ...shares };
+    const busy = shares.busy * 100, held = shares.held * 100;
+    if (before?.at === job.now) {  // the loads come a moment after the job
+      for (const point of before.points) if (Number.isNaN(point[3])) point.splice(3, 2, busy, held);
+      return { ...before.rates, ...shares };
+    }
     const seconds = (before ? job.now - before.at : vertex.duration) / 1000;
     const per = name => seconds > 0 ? Math.max(0, counted[name] - (before ? before.counted[name] : 0)) / seconds : NaN;
     const rates = { inRate: per("read-records"), outRate: per("write-records") };
-    const points = before?.points ?? [];
-    points.push([job.now / 1000, rates.inRate, rates.outRate, shares.busy * 100, shares.held * 100]);
+    // The first point is the mean since the vertex began, over the last seconds of that time: so there is a line at once
+    const points = before?.points ?? [[(job.now - Math.min(MEAN_MS, Math.max(vertex.duration, 0))) / 1000, rates.inRate, rates.outRate, busy, held]];
+    points.push([job.now / 1000, rates.inRate, rates.outRate, busy, held]);
     if (points.length > POINTS) points.shift();
     this.vertices.set(vertex.id, { counted, at: job.now, rates, points });
     return { ...rates, ...shares };

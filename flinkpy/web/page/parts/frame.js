@@ -26,12 +26,12 @@ export function Frame({ place, version, children }) {
         <button onClick=${nextTheme} aria-label="Colours: ${colours}" title="Colours: ${colours}">${THEMES[colours]}</button>
       </span>
     </header>
-    ${says === "token" ? html`<${TokenForm} />` : says && html`<p class="notice" role="alert">${says}</p>`}
+    ${says === "token" || says === "wrong token" ? html`<${TokenForm} isWrong=${says === "wrong token"} />` : says && html`<p class="notice" role="alert">${says}</p>`}
     <main id="main" tabindex="-1">${children}</main>`;
 }
 
 // Shown when the token is missing or wrong
-function TokenForm() {
+function TokenForm({ isWrong }) {
   const [token, setToken] = useState("");
   const submit = event => {
     event.preventDefault();
@@ -39,6 +39,7 @@ function TokenForm() {
     location.reload();
   };
   return html`<form class="notice token" onSubmit=${submit}>
+    ${isWrong && html`<b class="error" role="alert">The token is wrong: a cluster that was started anew has another one.</b>`}
     <label for="token">This cluster is asked with a token. Whoever started it has seen it printed, with the address.</label>
     <input id="token" type="password" autocomplete="off" value=${token} onInput=${event => setToken(event.target.value)} required />
     <button class="main">Show the cluster</button>

@@ -15,11 +15,26 @@ export function CheckpointDetails({ job, number }) {
     <h2>Checkpoint ${number}</h2>
     <${Answer} from=${useLive(path)} missing="This checkpoint is not kept any more." show=${of => html`
       <${Facts} of=${[
-        ["State", html`<${State} of=${of.status} />`], ["Triggered", time(of.trigger_timestamp)], ["Duration", duration(of.end_to_end_duration)],
+        ["State", html`<${State} of=${of.status} />`], ["Triggered", time(of.trigger_timestamp)], ["Duration", of.status === "IN_PROGRESS" ? `${duration(Math.max(job.now - of.trigger_timestamp, 0))} so far` : duration(of.end_to_end_duration)],
         ["Written", bytes(of.checkpointed_size)], ["State size", bytes(of.state_size)], ["Path", of.external_path ? html`<code>${of.external_path}</code>` : "–"],
         ...(of.failure_message ? [["Failed", of.failure_message]] : []),
       ]} />
+      ${of.status === "IN_PROGRESS" && html`<${Missing} job=${job} of=${of} />`}
       ${job.vertices.filter(vertex => of.tasks?.[vertex.id]).map(vertex => html`<${OfVertex} key=${vertex.id} path=${path} vertex=${vertex} of=${of.tasks[vertex.id]} />`)}`} />`;
+}
+
+// Who is waited for
+function Missing({ job, of }) {
+  const waited = job.vertices.filter(vertex => of.tasks?.[vertex.id]?.missing?.length);
+  return waited.length ? html`<div class="problem waits"><b>Not acknowledged yet</b><ul>${waited.map(vertex => html`<li key=${vertex.id}>
+    <a href=${link("jobs", job.jid, "graph", vertex.id, "subtasks")}>${shortName(vertex.name)}</a>: ${subtasks(of.tasks[vertex.id])}</li>`)}</ul></div>`
+    : html`<p class="quiet">All subtasks have acknowledged; the checkpoint is being stored.</p>`;
+}
+
+function subtasks({ missing, num_subtasks: all }) {
+  if (missing.length === all) return all === 1 ? "its only subtask" : `all ${all} subtasks`;
+  const told = missing.slice(0, 20).join(", ");
+  return `subtask${missing.length > 1 ? "s" : ""} ${told}${missing.length > 20 ? ` and ${missing.length - 20} more` : ""}`;
 }
 
 function OfVertex({ path, vertex, of }) {

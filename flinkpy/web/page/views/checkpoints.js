@@ -20,7 +20,7 @@ export function Checkpoints({ job, words: [number] }) {
       ${config.data && html`<section><h2>How they are taken</h2><${Config} of=${config.data} /></section>`}
     </div>
     ${of.counts.completed > 0 && of.summary?.end_to_end_duration && html`<section><h2>In sum</h2><${Summary} of=${of.summary} /></section>`}
-    <section><h2>History</h2><${Table} caption="Checkpoints, the newest first" columns=${columns(job.jid)} rows=${of.history} keyOf=${each => each.id}
+    <section><h2>History</h2><${Table} caption="Checkpoints, the newest first" columns=${columns(job.jid, job.now)} rows=${of.history} keyOf=${each => each.id}
       empty=${of.counts.total ? "The single checkpoints are not kept here." : "No checkpoint yet."} /></section>`} />`;
 }
 
@@ -53,13 +53,16 @@ function Summary({ of }) {
   return html`<${Table} caption="Checkpoints in sum" columns=${columns} rows=${PARTS.filter(([part]) => of[part])} keyOf=${([part]) => part} />`;
 }
 
-const columns = jid => [
+// One that is under way has taken as long as since its trigger
+export const took = (each, now) => each.status === "IN_PROGRESS" ? `${duration(Math.max(now - each.trigger_timestamp, 0))} so far` : duration(each.end_to_end_duration);
+
+const columns = (jid, now) => [
   { title: "Number", cell: each => html`<a href=${link("jobs", jid, "checkpoints", each.id)}>${each.id}</a>`, sort: each => each.id, number: true },
   { title: "State", cell: each => html`<${State} of=${each.status} />`, sort: each => each.status },
   { title: "Kind", cell: each => each.is_savepoint ? "savepoint" : "checkpoint", sort: each => String(each.is_savepoint) },
   { title: "Acknowledged", cell: each => `${count(each.num_acknowledged_subtasks)} of ${count(each.num_subtasks)}`, number: true },
   { title: "Triggered", short: true, cell: each => time(each.trigger_timestamp), sort: each => each.trigger_timestamp },
-  { title: "Duration", cell: each => duration(each.end_to_end_duration), sort: each => each.end_to_end_duration, number: true },
+  { title: "Duration", cell: each => took(each, now), sort: each => each.end_to_end_duration, number: true },
   { title: "Written", cell: each => bytes(each.checkpointed_size), sort: each => each.checkpointed_size, number: true },
   { title: "State size", cell: each => bytes(each.state_size), sort: each => each.state_size, number: true },
 ];

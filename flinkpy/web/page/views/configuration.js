@@ -8,6 +8,6 @@ import { Settings } from "../parts/settings.js";
 
 export function Configuration({ id }) {
   return html`<${Answer} from=${useLive(`jobs/${id}/config`)} show=${({ "execution-config": config }) => html`
-    <${Facts} of=${[["Parallelism", config["job-parallelism"]], ["Restart strategy", config["restart-strategy"]]]} />
+    <${Facts} of=${[["Parallelism", config["job-parallelism"]], ["Restart strategy", config["restart-strategy"]], ["Object reuse", config["object-reuse-mode"] ? "on" : "off"]]} />
     <${Settings} caption="Options of the job" pairs=${Object.entries(config["user-config"])} empty="The job has no options of its own." />`} />`;
 }

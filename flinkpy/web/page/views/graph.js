@@ -8,6 +8,7 @@ import { link } from "../lib/route.js";
 import { Load } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { VertexPanel } from "./vertex.js";
+import { Vertices } from "./vertices.js";
 
 const NARROW = 640, SMALLEST = 0.2, LARGEST = 1.5;
 
@@ -17,7 +18,8 @@ export function GraphView({ job, vertices, history, words: [open, tab] }) {
     <${Graph} job=${job} vertices=${vertices} chosen=${chosen?.id} />
     ${chosen
       ? html`<${VertexPanel} key=${chosen.id} job=${job} vertex=${chosen} history=${history} tab=${tab} />`
-      : html`<p class="hint">Choose a vertex for its subtasks, watermarks, back-pressure, flame graph and metrics.</p>`}`;
+      : html`<p class="hint">Choose a vertex for its subtasks, watermarks, back-pressure, flame graph and metrics.</p>
+        <${Vertices} job=${job} vertices=${vertices} />`}`;
 }
 
 function Graph({ job, vertices, chosen }) {
@@ -66,9 +68,13 @@ function Edges({ of, byId, slow, isUpright }) {
   </svg>`;
 }
 
+// How the work ended, or is ending, comes before how it flows
+const STATES = { FAILED: "broken", FINISHED: "done", CANCELED: "gone", CANCELING: "gone" };
+const kind = vertex => vertex.tasks?.FAILED > 0 ? "broken" : STATES[vertex.status] ?? level(vertex.held);
+
 function Card({ at, job, vertex, isChosen, isSlow }) {
   const names = operators(vertex.name), shown = names.length > LINES ? [...names.slice(0, LINES - 1), `… ${names.length - LINES + 1} more`] : names;
-  return html`<a class="card ${level(vertex.held)} ${isChosen ? "chosen" : ""}" title=${vertex.name} aria-current=${isChosen ? "true" : null}
+  return html`<a class="card ${kind(vertex)} ${isChosen ? "chosen" : ""}" title=${vertex.name} aria-current=${isChosen ? "true" : null}
       href=${isChosen ? link("jobs", job.jid) : link("jobs", job.jid, "graph", vertex.id)}
       style=${{ left: `${at.x}px`, top: `${at.y}px`, width: `${WIDTH}px`, height: `${at.height}px` }}>
     <span class="names">${shown.map(name => html`<span>${name}</span>`)}</span>
@@ -80,4 +86,4 @@ function Card({ at, job, vertex, isChosen, isSlow }) {
 }
 
 const Legend = () => html`<p class="legend quiet"><span class="ok"><i></i>flows</span> <span class="low"><i></i>back-pressured above 10 %</span>
-  <span class="high"><i></i>above 50 %</span></p>`;
+  <span class="high"><i></i>above 50 %</span> <span class="broken"><i></i>failed</span></p>`;

@@ -14,6 +14,8 @@ import { Table } from "../parts/table.js";
 const COLUMNS = [
   { title: "Name", cell: job => html`<a href=${link("jobs", job.jid)}>${job.name}</a>`, sort: job => job.name },
   { title: "State", short: true, cell: job => html`<${State} of=${job.state} />`, sort: job => job.state },
+  { title: "Restarts", cell: job => job.restarts > 0 ? html`<b class="times" title=${job["last-failure"]?.summary ?? ""}>${count(job.restarts)}</b>` : count(job.restarts), sort: job => job.restarts, number: true },
+  { title: "Last failure", cell: job => job["last-failure"] ? html`<a class="error" href=${link("jobs", job.jid, "exceptions")}>${job["last-failure"].summary}</a>` : "–", sort: job => job["last-failure"]?.timestamp },
   { title: "Tasks", short: true, cell: job => html`<${StateCounts} counts=${job.tasks} />`, sort: job => job.tasks.total },
   { title: "Started", short: true, cell: job => time(job["start-time"]), sort: job => job["start-time"] },
   { title: "Duration", cell: job => duration(job.duration), sort: job => job.duration, number: true },

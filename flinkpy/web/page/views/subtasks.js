@@ -3,8 +3,8 @@
 import { html } from "../vendor/preact-htm.js";
 import { bytes, count, duration, time } from "../lib/format.js";
 import { useLive } from "../lib/live.js";
-import { link } from "../lib/route.js";
 import { Answer } from "../parts/answer.js";
+import { Executor } from "../parts/executor.js";
 import { State } from "../parts/state.js";
 import { Table } from "../parts/table.js";
 
@@ -18,8 +18,7 @@ const COLUMNS = [
   metric("Busy", "accumulated-busy-time", duration), metric("Back-pressured", "accumulated-backpressured-time", duration),
   { title: "Started", short: true, cell: each => time(each["start-time"]), sort: each => each["start-time"] },
   { title: "Duration", cell: each => duration(each.duration), sort: each => each.duration, number: true },
-  { title: "TaskExecutor", sort: each => each.endpoint, cell: each => each["taskmanager-id"]?.startsWith("(") ? "–"
-    : html`<a href=${link("taskmanagers", each["taskmanager-id"])} title=${each["taskmanager-id"]}>${each.endpoint}</a>` },
+  { title: "TaskExecutor", sort: each => each["taskmanager-id"], cell: each => html`<${Executor} id=${each["taskmanager-id"]} host=${each.endpoint} />` },
 ];
 const BYTES = [metric("Bytes in", "read-bytes", bytes), metric("Bytes out", "write-bytes", bytes)];
 

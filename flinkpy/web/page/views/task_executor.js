@@ -26,9 +26,11 @@ export function TaskExecutorView({ id, words: [tab = "overview", ...rest] }) {
 
 const Overview = ({ path }) => html`<${Answer} from=${useLive(path)} missing="There is no such TaskExecutor (any more), or this cluster does not tell of them." show=${of => html`
   <${Facts} of=${[
-    ["Address", html`<code>${of.path}</code>`], ["Last heartbeat", time(of.timeSinceLastHeartbeat)],
+    ["Host", of.host ?? "–"], ["Process", of.pid ?? "–"], ["Address", html`<code>${of.path}</code>`], ["Last heartbeat", time(of.timeSinceLastHeartbeat)],
     ["Slots", `${count(of.slotsNumber)}, of them free ${count(of.freeSlots)}`], ["Cores", count(of.hardware?.cpuCores)],
     ["Memory of the machine", `${bytes(of.hardware?.physicalMemory)}${of.hardware?.freeMemory > 0 ? `, of it free ${bytes(of.hardware.freeMemory)}` : ""}`],
+    ["Tasks", count(of.assignedTasks)],
+    ["Jobs", of.jobs?.length ? of.jobs.map((jid, index) => html`${index > 0 && ", "}<a href=${link("jobs", jid)}><code>${jid.slice(0, 8)}</code></a>`) : "none"],
   ]} />
   ${of.metrics && html`<h2>Process</h2><${Facts} of=${figures(of.metrics)} />`}`} />`;
 

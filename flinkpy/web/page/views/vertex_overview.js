@@ -12,7 +12,7 @@ const ENDED = new Set(["FINISHED", "FAILED", "CANCELED"]);
 const percentTick = value => `${value} %`;
 
 export function VertexOverview({ vertex, points }) {
-  const metrics = vertex.metrics, last = points.length ? points[points.length - 1][0] : 0;
+  const metrics = vertex.metrics, last = points.length ? points[points.length - 1].join() : "";
   const [records, time] = useMemo(() => {
     const column = index => points.map(point => point[index]);
     return [[column(0), column(1), column(2)], [column(0), column(3), column(4)]];
@@ -25,7 +25,7 @@ export function VertexOverview({ vertex, points }) {
       ...(metrics["write-bytes-complete"] || metrics["write-bytes"] ? [["Bytes out", bytes(metrics["write-bytes"])]] : []),
       ["Parallelism", `${vertex.parallelism} of at most ${count(vertex.maxParallelism)}`],
     ]} />
-    ${ENDED.has(vertex.status) && points.length < 2
+    ${ENDED.has(vertex.status) && points.length < 3
       ? html`<p class="empty">This vertex had ended before this page looked: charts show what is done while somebody looks.</p>`
       : html`<div class="charts">
         <${Chart} title="Records per second" series=${RECORDS} data=${records} format=${rate} />

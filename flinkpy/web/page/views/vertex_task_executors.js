@@ -3,14 +3,13 @@
 import { html } from "../vendor/preact-htm.js";
 import { count, duration } from "../lib/format.js";
 import { useLive } from "../lib/live.js";
-import { link } from "../lib/route.js";
 import { Answer } from "../parts/answer.js";
+import { Executor } from "../parts/executor.js";
 import { State, StateCounts } from "../parts/state.js";
 import { Table } from "../parts/table.js";
 
 const COLUMNS = [
-  { title: "TaskExecutor", sort: each => each.endpoint, cell: each => each["taskmanager-id"].startsWith("(") ? "not placed yet"
-    : html`<a href=${link("taskmanagers", each["taskmanager-id"])}>${each.endpoint}</a>` },
+  { title: "TaskExecutor", sort: each => each["taskmanager-id"], cell: each => html`<${Executor} id=${each["taskmanager-id"]} host=${each.endpoint} />` },
   { title: "State", cell: each => html`<${State} of=${each.status} />`, sort: each => each.status },
   { title: "Subtasks", cell: each => html`<${StateCounts} counts=${each["status-counts"]} />` },
   { title: "Records in", cell: each => count(each.metrics["read-records"]), sort: each => each.metrics["read-records"], number: true },

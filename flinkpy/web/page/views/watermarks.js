@@ -1,18 +1,11 @@
 // How far event time has come in each subtask.
 
 import { html } from "../vendor/preact-htm.js";
-import { duration, time } from "../lib/format.js";
+import { duration } from "../lib/format.js";
 import { useLive } from "../lib/live.js";
+import { ENDED, NONE, told } from "../lib/watermark.js";
 import { Answer } from "../parts/answer.js";
 import { Table } from "../parts/table.js";
-
-const NONE = -(2 ** 63), ENDED = 2 ** 63 - 1;
-
-function told(watermark) {
-  if (watermark <= NONE) return "none yet";
-  if (watermark >= ENDED) return "the end";
-  return watermark >= 0 && watermark < 8.64e15 ? time(watermark) || watermark : watermark;
-}
 
 const COLUMNS = [
   { title: "Subtask", cell: each => each.subtask, sort: each => each.subtask, number: true },
