@@ -28,7 +28,7 @@ class ArrowSource(InMemorySource):
     def __init__(self, data: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> None:
         from flinkpy.columns.values.conversion import without_views
 
-        table = without_views(_table_of(data))
+        table = without_views(table_of(data))
         doubled = [name for name in table.column_names if table.column_names.count(name) > 1]
         if doubled:
             raise ProgramError(f"two columns are called {doubled[0]!r}; give them different names")
@@ -71,7 +71,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
         raise ProgramError(f"from_pandas: {'; '.join(map(str, error.args))}") from error
 
 
-def _table_of(data: Any) -> pa.Table:
+def table_of(data: Any) -> pa.Table:
+    """The data as a table. Raises ProgramError for what is none."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):

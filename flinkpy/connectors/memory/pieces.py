@@ -25,6 +25,8 @@ PIECE_ROWS = 1 << 14  # of a pickled collection: the first record has to wait fo
 class Pieces(OutOfBand):
     """Pieces of data; ``rows`` says how many records each has."""
 
+    is_asked_for_by_subtasks = False  # whenever one starts; else a source of the job keeps them
+
     def __init__(self, pieces: Sequence[Any], rows: Iterable[int]) -> None:
         self.pieces, self._ends = tuple(pieces), tuple(accumulate(rows))
 

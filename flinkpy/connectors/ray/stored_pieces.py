@@ -60,12 +60,17 @@ def handed_over(data: OutOfBand, *, outlives_program: bool) -> OutOfBand:
 _known: WeakKeyDictionary[Pieces, StoredPieces] = WeakKeyDictionary()  # this program's pieces that are in the store
 
 
+_kept: list[Pieces] = []  # what no source keeps for its job stays as long as the program
+
+
 def _stored(data: Pieces, ready: Pieces) -> StoredPieces:
     stored = _known.get(data)
     if stored is None or not is_own(stored.keeper):  # the program has since connected to another Ray
         blocks = list(_blocks(ready))
         stored = _known[data] = StoredPieces(keep(block for block, _ in blocks), [rows for _, rows in blocks])
         forget_with(data, stored.keeper)
+        if data.is_asked_for_by_subtasks:
+            _kept.append(data)
     return stored
 
 

@@ -1,11 +1,12 @@
-"""Methods on columns: expressions, and functions of whole batches. A stream of rows becomes columns if its type is
+"""Methods on columns: expressions, functions of whole batches, and joins with a table. A stream of rows becomes columns if its type is
 declared with Types.ROW or ROW_NAMED."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.time import to_milliseconds
 from flinkpy.core.program.extras import imported
 from flinkpy.datastream.checks import check_arity, located, refuse
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
@@ -70,6 +71,40 @@ def map_batches(stream: RecordedStream, function: Any, batch_format: str, output
     operator = MapBatchesOperator(function, batch_format, output, schema)
     columns = stream.as_columns("map_batches()")
     return columns.apply("MapBatches", operator) if output == "rows" else columns.apply_columns("MapBatches", operator)
+
+
+def join_table(stream: RecordedStream, table: Any, on: Any, how: Any, reload_interval: Any) -> ColumnStream:
+    """Implements ``join_table``. ``table`` is anything but a public stream."""
+    from flinkpy.connectors.memory.joined_tables import HeldTable, LoadedTable
+    from flinkpy.operators.columnar.table_join import JoinTableOperator
+
+    if how not in ("inner", "left"):
+        raise refuse(f'join_table(): how is "inner" or "left", this is {how!r:.80}')
+    keys = _keys_of(on)
+    is_function = callable(table) and not hasattr(table, "__arrow_c_stream__")
+    if reload_interval is not None and not is_function:
+        raise refuse("join_table(reload_interval=...) is for a function that loads the table: join_table(load, ...) instead of the data")
+    columns = (stream if stream.before_key is None else stream.before_key).as_columns("join_table()")
+    with located():
+        reload_s = None if reload_interval is None else to_milliseconds(reload_interval) / 1000
+        held = LoadedTable(table, reload_s) if is_function else HeldTable(table)
+        operator = JoinTableOperator(held, keys, keeps_all=how == "left")
+    return columns.apply_columns("JoinTable", operator)
+
+
+def _keys_of(on: Any) -> tuple[Sequence[str], Sequence[str]]:
+    if isinstance(on, str):
+        on = [on]
+    if isinstance(on, Mapping):
+        left, right = list(on.keys()), list(on.values())
+    elif isinstance(on, Sequence):
+        left, right = list(on), list(on)
+    else:
+        left, right = [], []
+    if not left or not all(isinstance(name, str) for name in (*left, *right)):
+        raise refuse('join_table(): on is the name of a column of both sides, several names, or a dict {"column of the stream": "column of the '
+                     f'table"}}; this is {on!r:.80}')
+    return left, right
 
 
 def common_columns(schemas: Iterable[Any], call: str) -> Any:

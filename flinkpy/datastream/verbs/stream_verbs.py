@@ -4,8 +4,8 @@ streams are in ``data_stream``."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from flinkpy.common.error_policy import ErrorPolicy
 from flinkpy.common.side_outputs import OutputTag
@@ -21,9 +21,12 @@ from flinkpy.datastream.verbs.failing_records import set_error_policy
 from flinkpy.graph.partitioning import FORWARD, GLOBAL, REBALANCE, RESCALE, SHUFFLE
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import pyarrow as pa
 
     from flinkpy.columns.expression import Expression
+    from flinkpy.common.time import Duration
     from flinkpy.state.ttl.config import StateTtlConfig
 
 S = TypeVar("S")
@@ -110,6 +113,24 @@ class TableVerbs(OperatorSettings, ABC, Generic[S]):
         >>> flights.filter(col("delay") > 60).limit(100)  # doctest: +SKIP
         """
         return self._stream(shaping.limited(self.recorded, n))
+
+    def join_table(self, table: Any, on: str | Sequence[str] | Mapping[str, str], *, how: Literal["inner", "left"] = "inner",
+                   reload_interval: Duration | timedelta | int | None = None) -> S:
+        """Each record with the rows of a table that have its key; every subtask holds the table.
+
+        ``table`` is a frame of pandas or Polars, a ``pyarrow.Table``, a list of dicts or Rows, a stream that ends (which is run
+        now), or a function without arguments that returns one of these. A function is called now, to know the columns, in each
+        subtask before its first record, and with ``reload_interval`` (a Duration, or milliseconds) again each time it has
+        passed. ``on`` names columns of both sides, or maps those of the stream to those of the table.
+
+        With ``how="left"`` a record without a row is kept, with nulls. Null equals nothing, as in SQL; NaN equals NaN. Other
+        columns of equal names get the suffix ``_right`` in the table.
+
+        >>> orders.join_table(pd.read_csv("products.csv"), on={"product": "id"}, how="left")  # doctest: +SKIP
+        """
+        if isinstance(getattr(table, "recorded", None), RecordedStream):
+            table = table.to_arrow()
+        return self._stream(column_verbs.join_table(self.recorded, table, on, how, reload_interval))
 
     def aggregate(self, *aggregates: Expression) -> S:
         """Aggregates of all records, at one subtask, to which others send what they have aggregated where that gives the

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkpy.operators.columnar.joined_columns import key_type
 from flinkpy.operators.columnar.key_index import encoded
 
 # Integers are their own numbers if their range exceeds four times the number of rows by at most this.
@@ -75,21 +76,6 @@ def _codes(left: list[Any], right: list[Any]) -> tuple[Any, Any, int]:
 def _whole(left: Any, right: Any) -> Any:
     whole = pa.chunked_array([*left.chunks, *right.chunks], left.type).combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-
-
-def key_type(left: Any, right: Any) -> Any:
-    """The type in which the key columns are compared; None if they cannot be."""
-    if pa.types.is_dictionary(left):
-        left = left.value_type
-    if pa.types.is_dictionary(right):
-        right = right.value_type
-    if left == right:
-        return left
-    if all(pa.types.is_integer(each) for each in (left, right)):
-        return None if pa.uint64() in (left, right) else pa.int64()
-    if all(pa.types.is_string(each) or pa.types.is_large_string(each) for each in (left, right)):
-        return pa.large_string()
-    return None
 
 
 def _common_type(left: Any, right: Any) -> Any:

@@ -13,51 +13,26 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from flinkpy.columns.compiler import column_index
 from flinkpy.core.clock import Turns
 from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.operators.base import BatchForm, TwoInputOperator
 from flinkpy.operators.columnar.column_operators import columns, one_batch
-from flinkpy.operators.columnar.key_index import check_keys
+from flinkpy.operators.columnar.joined_columns import JoinedColumns
 from flinkpy.operators.columnar.state_tables import by_group, from_bytes, group_numbers, key_of_group, to_bytes
 from flinkpy.operators.event_time.late_records import DropsLateRecords
 from flinkpy.operators.keyed_state import KeyedStateOperator
 from flinkpy.windowing.assigners import no_timestamp
 from flinkpy.windowing.joins.aligned_windows import AlignedWindows
-from flinkpy.windowing.joins.column_matching import key_type, matching_pairs
+from flinkpy.windowing.joins.column_matching import matching_pairs
 from flinkpy.windowing.slicing import slicing_of
 from flinkpy.windowing.windows import TimeWindow
 
 CONTENTS = "_columnar window join contents"  # the name of the state
 ROWS_AT_ONCE = 1 << 16  # of a batch of results
-SUFFIX = "_right"
 _FEW = 8  # up to this many slices are tried one by one, which is cheaper than sorting
 Kept: TypeAlias = "tuple[int, Any]"  # the watermark up to which its windows were fired before a restore; a record batch
 Saved: TypeAlias = "dict[int, list[tuple[int, int, int, bytes]]]"  # a key of each key group -> start of the slice, side, watermark, batch
-
-
-class JoinedColumns:
-    """The columns of the result: their names, and which column of which side each comes from."""
-
-    def __init__(self, keys: tuple[Sequence[str], Sequence[str]], left: Any, right: Any) -> None:
-        for names, schema in zip(keys, (left, right)):
-            check_keys(names, schema)
-        for one, other in zip(*keys):
-            types = left.field(column_index(one, left)).type, right.field(column_index(other, right)).type
-            if key_type(*types) is None:
-                raise ProgramError(f"join: the key {one!r} is {types[0]} and the key {other!r} is {types[1]}; cast one to the other's type")
-        same = {name for name, other in zip(*keys) if name == other}
-        self.right = [at for at, name in enumerate(right.names) if name not in same]
-        fields = list(left)
-        for at in self.right:
-            field = right.field(at)
-            fields.append(field.with_name(field.name + SUFFIX) if field.name in left.names else field)
-        names = [field.name for field in fields]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ProgramError(f"join: two columns of the result would be called {doubled[0]!r}; rename one before the join by select(...)")
-        self.schema = pa.schema(fields)
 
 
 class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperator):
@@ -70,7 +45,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
 
     def output_schema(self, left: Any, right: Any) -> Any:
         """The schema of the results. Raises ProgramError for schemas that cannot be joined."""
-        return JoinedColumns(self.keys, left, right).schema
+        return JoinedColumns(self.keys, left, right, "join").schema
 
     # -- life ---------------------------------------------------------------------------------------------------------------
 
@@ -163,7 +138,7 @@ class ColumnarJoinOperator(DropsLateRecords, KeyedStateOperator, TwoInputOperato
                 raise ProgramError("the columns of a joined stream changed while the job runs")
             self._schemas[side] = schema
             if None not in self._schemas:
-                self._joined = JoinedColumns(self.keys, *self._schemas)
+                self._joined = JoinedColumns(self.keys, self._schemas[0], self._schemas[1], "join")
         except ProgramError as error:
             raise ProgramError(f"operator {self.context.name!r}: {error}") from None
 
