@@ -24,6 +24,8 @@ def show_options(pattern: str) -> None:
     for option in found:
         tell(f"{option.key}  ({kind_of(option)}, default {default_of(option)})")
         tell(f"    {option.doc}")
+        if option.without_effect is not None:
+            tell(f"    no effect here: {option.without_effect}")
         tell(f"    ${environment_name(option.key)}" + (f"; also: {', '.join(option.aliases)}" if option.aliases else ""))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flinkpy.common.pyflink_imports import is_installed
-from flinkpy.core.options.schema import SCHEMA, validate
+from flinkpy.core.options.schema import SCHEMA, read, validate
 from flinkpy.core.secrets.engine_logs import engine_logger
 
 _LOG = engine_logger(__name__)
@@ -25,6 +25,17 @@ def check_options(values: Mapping[str, Any], *, foreign: bool = False) -> None:
     if unknown:
         _told.update(unknown)
         _LOG.warning("options that flinkpy does not know are kept and have no effect: %s", ", ".join(map(_with_nearest, sorted(unknown))))
+
+
+def tell_without_effect(values: Mapping[str, Any]) -> None:
+    """Warns of the options that a program sets and nothing reads, once of each."""
+    found = {option.key: option for option in SCHEMA if option.without_effect is not None}
+    changed = [key for key, option in found.items()
+               if key not in _told and (value := read(values, option)) is not None and value != option.default]
+    if changed:
+        _told.update(changed)
+        reasons = (f"{key} ({found[key].without_effect})" for key in sorted(changed))
+        _LOG.warning("options that have no effect here: %s", "; ".join(reasons))
 
 
 def _with_nearest(key: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 from flinkpy.core.options.schema import choices, option, read
 
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
-                                     "Unaligned also where records of several channels meet out of order.")
+                                     "Unaligned also where records of several channels meet out of order.",
+                                     without_effect="a job with iterate() takes no checkpoints, all others may be unaligned")
 
 PYTHON_FILES = option("python.files", str, None, "Python files and packages the program needs, separated by commas.")
 PYTHON_ARCHIVES = option("python.archives", str, None, "Archives the program needs, separated by commas.")
@@ -41,17 +42,26 @@ AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether
 LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers. 0: never.")
 CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
-                   aliases=("state.backend.changelog.enabled",))
+                   aliases=("state.backend.changelog.enabled",),
+                   without_effect="there is no log of changes; execution.checkpointing.incremental writes what has changed")
 CHECKPOINT_WRITE_BUFFER = option("execution.checkpointing.write-buffer-size", int, 4096, "Bytes gathered before a checkpoint's file is written.",
-                                 aliases=("state.storage.fs.write-buffer-size",))
+                                 aliases=("state.storage.fs.write-buffer-size",),
+                                 without_effect="state is written in pieces as large as they come")
 ROCKSDB_PREDEFINED_OPTIONS = option("state.backend.rocksdb.predefined-options", str, "DEFAULT",
                                     "DEFAULT, SPINNING_DISK_OPTIMIZED, SPINNING_DISK_OPTIMIZED_HIGH_MEM or FLASH_SSD_OPTIMIZED.",
-                                    choices=choices("DEFAULT", "SPINNING_DISK_OPTIMIZED", "SPINNING_DISK_OPTIMIZED_HIGH_MEM", "FLASH_SSD_OPTIMIZED"))
-ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.")
-ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.")
+                                    choices=choices("DEFAULT", "SPINNING_DISK_OPTIMIZED", "SPINNING_DISK_OPTIMIZED_HIGH_MEM", "FLASH_SSD_OPTIMIZED"),
+                                    without_effect="RocksDB's options are chosen for what flinkpy stores")
+ROCKSDB_OPTIONS_FACTORY = option("state.backend.rocksdb.options-factory", str, None, "The name of a Java class that sets options of RocksDB.",
+                                 without_effect="there are no Java classes")
+ROCKSDB_TRANSFER_THREADS = option("state.backend.rocksdb.checkpoint.transfer.thread.num", int, 4, "Threads that move files of a checkpoint.",
+                                  without_effect="the subtasks of a worker write their files at the same time, each one after the other")
 
 # Flink 1.x: programs may set these; they have no effect.
-CLOSURE_CLEANER = option("pipeline.closure-cleaner-level", str, "RECURSIVE", "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.")
-EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.")
-INPUT_DEPENDENCY = option("pipeline.input-dependency-constraint", str, "ANY", "When Flink 1.x scheduled a consumer.")
-TIME_CHARACTERISTIC = option("pipeline.time-characteristic", str, "EventTime", "ProcessingTime, IngestionTime or EventTime (Flink 1.x).")
+CLOSURE_CLEANER = option("pipeline.closure-cleaner-level", str, "RECURSIVE", "NONE, TOP_LEVEL or RECURSIVE: how Flink cleans Java's closures.",
+                         without_effect="there are no Java closures")
+EXECUTION_MODE = option("execution.mode", str, "PIPELINED", "How Flink 1.x exchanged data of bounded programs; the runtime mode decides.",
+                        without_effect="execution.runtime-mode decides")
+INPUT_DEPENDENCY = option("pipeline.input-dependency-constraint", str, "ANY", "When Flink 1.x scheduled a consumer.",
+                          without_effect="jobmanager.scheduler.strategy decides")
+TIME_CHARACTERISTIC = option("pipeline.time-characteristic", str, "EventTime", "ProcessingTime, IngestionTime or EventTime (Flink 1.x).",
+                             without_effect="windows and timers say which time is theirs")

@@ -146,7 +146,7 @@ def _parser_of(kind: type[Any]) -> Callable[[str], Any]:
 class Option(Generic[T]):
     """One option: its key, type, default and meaning. A default of ``None`` means that the value is derived, or
     absent. ``at_least`` and ``at_most`` bound numbers and durations. ``choices`` are the texts that
-    it may be, each with what it means."""
+    it may be, each with what it means. ``without_effect`` says why nothing here reads the option, which programs set all the same."""
 
     key: str
     kind: type[Any]
@@ -157,6 +157,7 @@ class Option(Generic[T]):
     at_least: int | timedelta | None = None
     at_most: int | None = None
     choices: Mapping[str, str] | None = None
+    without_effect: str | None = None
 
     def parse(self, value: Any, key: str | None = None) -> T:
         """The value converted to the option's type. Raises ConfigurationError if that fails; it names the option by
@@ -260,9 +261,9 @@ SCHEMA = Schema()
 
 def option(key: str, kind: type[Any], default: Any, doc: str, *, memory: bool = False, aliases: tuple[str, ...] = (),
            at_least: int | timedelta | None = None, at_most: int | None = None,
-           choices: Mapping[str, str] | None = None) -> Option[Any]:
+           choices: Mapping[str, str] | None = None, without_effect: str | None = None) -> Option[Any]:
     """Declares an option in ``SCHEMA`` and returns it."""
-    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most, choices))
+    return SCHEMA.add(Option(key, kind, default, doc, memory, aliases, at_least, at_most, choices, without_effect))
 
 
 def read(values: Mapping[str, Any], wanted: Option[T]) -> T:

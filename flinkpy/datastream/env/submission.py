@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.execution_config import ExecutionConfig
+from flinkpy.common.foreign_options import tell_without_effect
 from flinkpy.common.job_client import JobClient, execution_result
 from flinkpy.common.job_execution_result import JobExecutionResult
 from flinkpy.common.time import to_milliseconds
@@ -64,6 +65,7 @@ def submit(program: RecordedProgram, job_name: str | None, *, waits: bool = Fals
         raise ProgramAborted("only the plan was wanted")
     from flinkpy.cluster.launch import submit as submit_job
 
+    tell_without_effect(program.values)
     try:
         job = submit_job(_job_graph(program, graph), program.values)
         if waits:
