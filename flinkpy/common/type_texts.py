@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from flinkpy.common.typeinfo import TypeInformation, Types
+from flinkpy.core.codegen.expression_trees import parsed
 
 
 def type_of_text(text: str) -> TypeInformation | None:
@@ -19,7 +20,7 @@ def type_of_text(text: str) -> TypeInformation | None:
     True
     """
     try:
-        found = _made(ast.parse(text, mode="eval").body)
+        found = _made(parsed(text))
     except (SyntaxError, ValueError, TypeError, RecursionError):
         return None
     return found if isinstance(found, TypeInformation) else None

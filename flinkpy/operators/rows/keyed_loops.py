@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from flinkpy.core.codegen.expression_trees import parsed
 from flinkpy.core.codegen.generated import compile_function
 from flinkpy.core.keys import PLAIN_KEYS, canonical_key
 from flinkpy.operators.chain.output_isolation import private
@@ -72,7 +73,7 @@ def makes_objects(update: str) -> bool:
     (False, True, True)
     """
     return any(isinstance(node, ast.List) or (isinstance(node, ast.Call) and not _gives_atoms(node.func))
-               for node in ast.walk(ast.parse(update, mode="eval")))
+               for node in ast.walk(parsed(update)))
 
 
 def _gives_atoms(called: ast.expr) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from flinkpy.core.codegen.expression_trees import parsed
+
 
 class PairForm(NamedTuple):
     """An update of pairs, rewritten as one of their values: ``update`` is an expression over ``current`` (the value
@@ -36,19 +38,15 @@ def pair_form(update: str, selected: str) -> PairForm | None:
     >>> pair_form("(current[0] + 1, current[1] + record[1])", "record[0]") is None
     True
     """
-    key_at = _field_of(_parsed(selected), "record")
+    key_at = _field_of(parsed(selected), "record")
     if key_at not in (0, 1):
         return None
-    value = _value_of(_parsed(update), key_at)
+    value = _value_of(parsed(update), key_at)
     if value is None:
         return None
     rewritten = _ValueAlone(1 - key_at)
     text = ast.unparse(rewritten.visit(value))
     return PairForm(key_at, text) if rewritten.complete else None
-
-
-def _parsed(expression: str) -> ast.expr:
-    return ast.parse(expression, mode="eval").body
 
 
 def _field_of(node: ast.expr, name: str) -> int | None:
