@@ -9,6 +9,7 @@ credit between processes).
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -28,9 +29,11 @@ StoredFrame = bytes | tuple[int, int]  # in memory, or (offset, length) in the f
 
 
 class BatchShuffleMemory:
-    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, the partition with the most bytes spills to disk."""
+    """The allowance of one TaskExecutor: ``limit`` bytes of frames in memory. Beyond it, the partition with the most bytes spills to disk.
+    ``lock`` is that of the data plane."""
 
-    def __init__(self, limit: int, folders: Sequence[str] = ()) -> None:
+    def __init__(self, limit: int, folders: Sequence[str] = (), lock: threading.RLock | None = None) -> None:
+        self.lock = lock or threading.RLock()
         self.limit, self.folders = limit, tuple(folders)
         self.used = 0
         self._holders: dict[BlockingPartition, int] = {}
@@ -129,7 +132,7 @@ class BlockingPartition:
         self.released = False
         self.on_error = on_error
         self._on_finished = on_finished
-        self._memory = memory
+        self._memory, self.lock = memory, memory.lock
         self._encoders = [ElementEncoder() for _ in range(subpartitions)]
         self._unfinished = subpartitions
         self._file: SpillFile | None = None
@@ -139,6 +142,10 @@ class BlockingPartition:
     def add_element(self, channel: int, element: Element, segments: int) -> None:
         """Stores the element for one consumer; there is always room. Raises ProgramError for records that cannot be
         pickled, and ResourceUnavailableError if the disk fails."""
+        with self.lock:
+            self._store(channel, element, segments)
+
+    def _store(self, channel: int, element: Element, segments: int) -> None:
         if self.released:
             return
         frames, size = self.frames[channel], 0

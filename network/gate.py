@@ -7,11 +7,13 @@ subpartition directly: batches are passed by reference, and count against the pr
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 
 from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition
+from flinkpy.core.reactor import Reactor
 from flinkpy.graph.checkpoints import ChannelKey
 from flinkpy.network.channel_state import ElementLog
 from flinkpy.network.flow.segments import LocalBufferPool
@@ -112,10 +114,14 @@ def _written_for(subpartition: ReadableSubpartition) -> tuple[int, int]:
 
 class SingleInputGate:
     """The InputGate of one input (see ``flinkpy.network.port``). ``on_error`` is called once, for the first lost
-    channel."""
+    channel. ``lock`` is that of the data plane; ``reactor`` the reading task's, in whose thread its listeners are called."""
 
-    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, name: str, on_error: Callable[[BaseException], None], lock: threading.RLock | None = None, reactor: Reactor | None = None,
+    ) -> None:
         self.name = name
+        self._lock = lock or threading.RLock()
+        self._reactor = reactor
         self.members: list[InputChannel] = []
         self.pool: LocalBufferPool | None = None  # the pool of the remote channels
         self._ready: deque[InputChannel] = deque()
@@ -144,54 +150,57 @@ class SingleInputGate:
         return self._unfinished == 0
 
     def set_listener(self, on_available: Callable[[], None]) -> None:
-        self._on_available = on_available
+        self._on_available = on_available if self._reactor is None else self._reactor.bind(on_available)
 
     def poll(self) -> tuple[int, Element] | None:
         """The next element. A call means that the previous batch has been processed: only then are its segments
         released, and credit for them granted."""
-        if self._being_processed is not None:
-            (source, held), self._being_processed = self._being_processed, None
-            source.batch_consumed(held)
-        ready = self._ready
-        while ready:
-            channel = ready.popleft()
-            queue = channel.queue
-            if not queue:  # the producer has dropped its elements
-                channel.ready = False
-                continue
-            element, segments = queue.popleft()
-            if self._logs and channel.index in self._logs:
-                self._logs[channel.index].add(element)
-            if queue:
-                ready.append(channel)
-            else:
-                channel.ready = False
-            if segments:
-                self._being_processed = channel, segments
-            elif type(element) is EndOfPartition:
-                self._channel_finished(channel)
-            elif type(element) is CheckpointBarrier:
-                channel.barrier_taken(element.checkpoint_id)
-            return channel.index, element
-        return None
+        with self._lock:
+            if self._being_processed is not None:
+                (source, held), self._being_processed = self._being_processed, None
+                source.batch_consumed(held)
+            ready = self._ready
+            while ready:
+                channel = ready.popleft()
+                queue = channel.queue
+                if not queue:  # the producer has dropped its elements
+                    channel.ready = False
+                    continue
+                element, segments = queue.popleft()
+                if self._logs and channel.index in self._logs:
+                    self._logs[channel.index].add(element)
+                if queue:
+                    ready.append(channel)
+                else:
+                    channel.ready = False
+                if segments:
+                    self._being_processed = channel, segments
+                elif type(element) is EndOfPartition:
+                    self._channel_finished(channel)
+                elif type(element) is CheckpointBarrier:
+                    channel.barrier_taken(element.checkpoint_id)
+                return channel.index, element
+            return None
 
     # -- barriers -----------------------------------------------------------------------------------------------------
 
     def block(self, channel: int) -> None:
-        member = self.members[channel]
-        member.blocked = True
-        if member.ready:
-            member.ready = False
-            self._ready.remove(member)
+        with self._lock:
+            member = self.members[channel]
+            member.blocked = True
+            if member.ready:
+                member.ready = False
+                self._ready.remove(member)
 
     def unblock(self, channel: int) -> None:
-        member = self.members[channel]
-        member.blocked = False
-        if member.queue and not member.ready:
-            self.channel_ready(member)
+        with self._lock:
+            member = self.members[channel]
+            member.blocked = False
+            if member.queue and not member.ready:
+                self.channel_ready(member)
 
     def set_barrier_listener(self, on_barrier: Callable[[CheckpointBarrier | EndOfPartition], None]) -> None:
-        self._on_barrier = on_barrier
+        self._on_barrier = on_barrier if self._reactor is None else self._reactor.bind(on_barrier)
 
     def barrier_arrived(self, barrier: CheckpointBarrier) -> None:
         """A barrier has come into a channel."""
@@ -204,22 +213,24 @@ class SingleInputGate:
             self._on_barrier(EndOfPartition())
 
     def overtake(self, channel: int, checkpoint_id: int) -> tuple[CheckpointBarrier | EndOfPartition, list[Element]] | None:
-        member = self.members[channel]
-        elements = [element for element, _ in member.queue]
-        for at, element in enumerate(elements):
-            if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id:
-                del member.queue[at]
-                member.barrier_taken(checkpoint_id)
-                return element, elements[:at]
-            if type(element) is EndOfPartition and member.owns_queue:
-                return element, elements[:at]
-        return None
+        with self._lock:
+            member = self.members[channel]
+            elements = [element for element, _ in member.queue]
+            for at, element in enumerate(elements):
+                if type(element) is CheckpointBarrier and element.checkpoint_id == checkpoint_id:
+                    del member.queue[at]
+                    member.barrier_taken(checkpoint_id)
+                    return element, elements[:at]
+                if type(element) is EndOfPartition and member.owns_queue:
+                    return element, elements[:at]
+            return None
 
     def record(self, channel: int, log: ElementLog | None) -> None:
-        if log is None:
-            self._logs.pop(channel, None)
-        else:
-            self._logs[channel] = log
+        with self._lock:
+            if log is None:
+                self._logs.pop(channel, None)
+            else:
+                self._logs[channel] = log
 
     def source_of(self, channel: int) -> ChannelKey:
         return self.members[channel].key

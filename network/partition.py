@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from flinkpy.core.elements import CheckpointBarrier, Element, EndOfPartition, RowBatch
 from flinkpy.core.errors import PartitionNotFoundError
@@ -79,10 +80,16 @@ class ReadablePartition(Protocol):
 
 
 class WritablePartition(Protocol):
-    """The partition as its writer sees it, who counts in ``bytes_to`` and ``batches_to`` what it writes for each consumer."""
+    """The partition as its writer sees it, who counts in ``bytes_to`` and ``batches_to`` what it writes for each consumer.
+
+    Its writer calls from its task's thread, its readers from theirs: each call holds the ``lock`` of the data plane.
+    """
 
     bytes_to: list[int]
     batches_to: list[int]
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
 
     def held(self) -> tuple[int, int, int]:
         """The elements that were not read, the segments that they hold, and those that it may use. May be called from any thread."""
@@ -204,7 +211,7 @@ class ResultPartition:
         self, partition_id: ResultPartitionId, subpartitions: int, pool: LocalBufferPool, rows_limit: int,
         on_done: Callable[[ResultPartition], None], on_error: Callable[[BaseException], None],
     ) -> None:
-        self.partition_id, self.pool = partition_id, pool
+        self.partition_id, self.pool, self.lock = partition_id, pool, pool.lock
         pool.on_room = self._admit_waiting
         self.subpartitions = [ResultSubpartition(self, index) for index in range(subpartitions)]
         self.bytes_to, self.batches_to = [0] * subpartitions, [0] * subpartitions
@@ -225,28 +232,31 @@ class ResultPartition:
 
     def add_element(self, channel: int, element: Element, segments: int) -> None:
         """Takes the element for one consumer, behind all before it. If there is no room for it, it waits."""
-        if self._waiting or not self._queue_element(channel, element, segments):
-            self._waiting.append((channel, element, segments))
+        with self.lock:
+            if self._waiting or not self._queue_element(channel, element, segments):
+                self._waiting.append((channel, element, segments))
 
     # -- barriers -----------------------------------------------------------------------------------------------------
 
     def add_barrier(self, barrier: CheckpointBarrier) -> None:
         """Takes the barrier for every consumer, behind all before it."""
-        self._barriers[barrier.checkpoint_id] = len(self.subpartitions)
-        for channel in range(len(self.subpartitions)):
-            self.add_element(channel, barrier, 0)
+        with self.lock:
+            self._barriers[barrier.checkpoint_id] = len(self.subpartitions)
+            for channel in range(len(self.subpartitions)):
+                self.add_element(channel, barrier, 0)
 
     def overtake(self, checkpoint_id: int) -> list[list[Element]]:
         """Puts the checkpoint's barrier in front of all that was not read, for each consumer that has not taken it yet; returns what it has
         overtaken there, for each consumer."""
-        waiting: list[list[Element]] = [[] for _ in self.subpartitions]
-        for channel, element, _ in self._waiting:
-            waiting[channel].append(element)
-        overtaken = [subpartition.overtake(checkpoint_id, waiting[subpartition.index]) for subpartition in self.subpartitions]
-        still = [each for each in self._waiting if type(each[1]) is not CheckpointBarrier or each[1].checkpoint_id != checkpoint_id]
-        self._waiting.clear()
-        self._waiting.extend(still)
-        return overtaken
+        with self.lock:
+            waiting: list[list[Element]] = [[] for _ in self.subpartitions]
+            for channel, element, _ in self._waiting:
+                waiting[channel].append(element)
+            overtaken = [subpartition.overtake(checkpoint_id, waiting[subpartition.index]) for subpartition in self.subpartitions]
+            still = [each for each in self._waiting if type(each[1]) is not CheckpointBarrier or each[1].checkpoint_id != checkpoint_id]
+            self._waiting.clear()
+            self._waiting.extend(still)
+            return overtaken
 
     def holds_barrier(self, checkpoint_id: int) -> bool:
         """Whether a consumer has not taken the checkpoint's barrier yet."""
@@ -255,8 +265,9 @@ class ResultPartition:
     @property
     def holds_ends(self) -> bool:
         """Whether the end was written, and no consumer has taken it yet."""
-        waiting = {channel for channel, element, _ in self._waiting if type(element) is EndOfPartition}
-        return all(each.index in waiting or (each.queue and type(each.queue[-1][0]) is EndOfPartition) for each in self.subpartitions)
+        with self.lock:
+            waiting = {channel for channel, element, _ in self._waiting if type(element) is EndOfPartition}
+            return all(each.index in waiting or (each.queue and type(each.queue[-1][0]) is EndOfPartition) for each in self.subpartitions)
 
     def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
         """Sets what to call with a checkpoint whose barrier the last consumer has taken."""
@@ -312,7 +323,8 @@ class ResultPartition:
 
     def drop_waiting(self) -> None:
         """Drops the elements that wait for room."""
-        self._waiting.clear()
+        with self.lock:
+            self._waiting.clear()
 
     def _squeeze(self, segments: int) -> int:
         """Lets a batch that is larger than the whole pool pass alone, with the segments that there are."""

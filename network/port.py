@@ -1,13 +1,15 @@
 """What a task sees of the network: writers for its outputs, gates for its inputs, and the environment that creates and releases both.
 
-Everything here belongs to the thread of one slot loop (``flinkpy.core.reactor``), except that connections are made
-elsewhere. Nothing blocks: a writer without room says so through ``available``, and calls its listener when it has
+Writers and gates belong to the thread of their task, which is that of the slot loop (``flinkpy.core.reactor``) or one of its
+own. What stands between them is shared, under one lock (``flinkpy.network.data_plane_reactor``); listeners are called in their task's
+thread. Nothing blocks: a writer without room says so through ``available``, and calls its listener when it has
 room again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
@@ -73,6 +75,11 @@ class RecordWriter(Protocol):
 
     def holds_barrier(self, checkpoint_id: int) -> bool:
         """Whether a channel still has the checkpoint's barrier."""
+        ...
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """While it is held, no channel takes anything."""
         ...
 
     @property
@@ -177,15 +184,18 @@ class ShuffleEnvironment(Protocol):
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
-        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None],
+        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None], reactor: Reactor | None = None,
     ) -> list[RecordWriter]:
-        """Registers the partitions of an attempt; returns a writer for each. ``partitioners`` (``Partitioning`` objects) are in the same order."""
+        """Registers the partitions of an attempt; returns a writer for each. ``partitioners`` (``Partitioning`` objects) are in the same order.
+        ``reactor`` is the task's; without one the task runs in the slot loop's thread. ``on_error`` may be called in any thread."""
         ...
 
     def create_gates(
         self, owner: ExecutionAttemptId, descriptors: Sequence[InputGateDescriptor], on_error: Callable[[BaseException], None],
+        reactor: Reactor | None = None,
     ) -> list[InputGate]:
-        """Registers the gates of an attempt and requests the producers' partitions. ``on_error`` is called when a producer is lost."""
+        """Registers the gates of an attempt and requests the producers' partitions. ``on_error`` is called, in any thread, when a producer is
+        lost. ``reactor`` is the task's, as for writers."""
         ...
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:

@@ -29,7 +29,7 @@ class ResultPartitions:
     def __init__(self, config: NetworkConfig, pool: NetworkBufferPool) -> None:
         self._config, self._pool = config, pool
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
-        self.batch_memory = BatchShuffleMemory(config.batch_shuffle_memory, config.spill_folders)
+        self.batch_memory = BatchShuffleMemory(config.batch_shuffle_memory, config.spill_folders, pool.lock)
         self._partitions: dict[ResultPartitionId, AnyPartition] = {}
         self._writers: dict[ExecutionAttemptId, list[tuple[AnyPartition, PartitionWriter]]] = {}
         self._requests = PartitionRequests(config.partition_request_timeout.total_seconds())
@@ -91,7 +91,7 @@ class ResultPartitions:
         self._partitions.pop(partition.partition_id, None)
         for written, writer in self._writers.get(partition.partition_id.producer, ()):
             if written is partition:
-                writer.consumers_done()
+                writer.reactor.bind(writer.consumers_done)()
 
     # -- requests -----------------------------------------------------------------------------------------------------
 

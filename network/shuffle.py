@@ -11,6 +11,7 @@ from flinkpy.core.ids import ExecutionAttemptId
 from flinkpy.core.options.engine import NetworkConfig
 from flinkpy.core.reactor import Reactor
 from flinkpy.graph.deployment import InputGateDescriptor, ResultPartitionDescriptor, TaskManagerLocation
+from flinkpy.network.data_plane_reactor import DataPlaneReactor
 from flinkpy.network.flow.credits import ReceiverCredits
 from flinkpy.network.flow.segments import NetworkBufferPool
 from flinkpy.network.gate import LocalInputChannel, SingleInputGate
@@ -32,11 +33,13 @@ class ShuffleService:
         self._config, self._secret, self._resource_id = config, secret, resource_id
         self._transport = transport or Sockets()
         self._pool = NetworkBufferPool(config.total_segments)
+        self._lock = self._pool.lock
         self._segments_per_batch = max(1, config.batch_bytes // config.segment_size)
         self.partitions = ResultPartitions(config, self._pool)
         self._gates: dict[ExecutionAttemptId, list[SingleInputGate]] = {}
         self._connections: PeerConnections | None = None
-        self._running: Reactor | None = None
+        self._running: DataPlaneReactor | None = None
+        self._loop: Reactor | None = None  # that of the tasks which name no other thread
 
     @property
     def data_address(self) -> tuple[str, int]:
@@ -47,10 +50,10 @@ class ShuffleService:
     def start(self, reactor: Reactor, acceptor: Reactor) -> None:
         """Opens the data port; raises ResourceUnavailableError if that fails."""
         host, port = self._config.bind_host, self._config.data_port
-        self._running = reactor
+        self._loop, self._running = reactor, DataPlaneReactor(reactor, self._lock)
         try:
             self._connections = PeerConnections(
-                self._config, self._secret, self._resource_id, self._transport, reactor, acceptor, self._serve_request)
+                self._config, self._secret, self._resource_id, self._transport, self._running, acceptor, self._serve_request)
         except OSError as error:
             raise ResourceUnavailableError(
                 f"the data port cannot be opened at {host}:{port}: {error.strerror or error}; see taskmanager.bind-host and taskmanager.data.port "
@@ -62,6 +65,13 @@ class ShuffleService:
             raise EngineError("the shuffle service was not started")
         return self._running
 
+    def _thread_of(self, task: Reactor | None) -> Reactor:
+        """The reactor in whose thread a task runs."""
+        found = task or self._loop
+        if found is None:
+            raise EngineError("the shuffle service was not started")
+        return found
+
     def _serve_request(self, request: PartitionRequest, channel: OutboundChannel) -> None:
         self.partitions.request_subpartition(request, channel, self._reactor)
 
@@ -69,30 +79,35 @@ class ShuffleService:
 
     def create_writers(
         self, owner: ExecutionAttemptId, descriptors: Sequence[ResultPartitionDescriptor], partitioners: Sequence[Any],
-        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None],
+        buffer_timeouts_ms: Sequence[int], on_error: Callable[[BaseException], None], reactor: Reactor | None = None,
     ) -> list[RecordWriter]:
         """Each of ``partitioners`` is a ``Partitioning`` of the graph or a ready ``ChannelSelector``."""
-        try:
-            return [*self.partitions.create_writers(owner, descriptors, partitioners, buffer_timeouts_ms, on_error, self._reactor)]
-        except BaseException as error:
-            self.release(owner, error)
-            raise
+        with self._lock:
+            try:
+                return [*self.partitions.create_writers(
+                    owner, descriptors, partitioners, buffer_timeouts_ms, on_error, self._thread_of(reactor))]
+            except BaseException as error:
+                self.release(owner, error)
+                raise
 
     def create_gates(
         self, owner: ExecutionAttemptId, descriptors: Sequence[InputGateDescriptor], on_error: Callable[[BaseException], None],
+        reactor: Reactor | None = None,
     ) -> list[InputGate]:
-        gates = self._gates.setdefault(owner, [])
-        created: list[InputGate] = []
-        try:
-            for descriptor in descriptors:
-                gate = SingleInputGate(f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask {owner.subtask_index}", on_error)
-                gates.append(gate)
-                self._fill_gate(gate, descriptor)
-                created.append(gate)
-        except BaseException as error:
-            self.release(owner, error)
-            raise
-        return created
+        with self._lock:
+            gates = self._gates.setdefault(owner, [])
+            created: list[InputGate] = []
+            try:
+                for descriptor in descriptors:
+                    name = f"input {descriptor.input_index} of {owner.vertex_id:.8} subtask {owner.subtask_index}"
+                    gate = SingleInputGate(name, on_error, self._lock, self._thread_of(reactor))
+                    gates.append(gate)
+                    self._fill_gate(gate, descriptor)
+                    created.append(gate)
+            except BaseException as error:
+                self.release(owner, error)
+                raise
+            return created
 
     def _fill_gate(self, gate: SingleInputGate, descriptor: InputGateDescriptor) -> None:
         """Adds all channels before it requests any subpartition, because a request may be answered at once."""
@@ -137,16 +152,19 @@ class ShuffleService:
 
     def finish_partitions(self, owner: ExecutionAttemptId) -> None:
         """Also releases the gates, because a task that has ended well has read them."""
-        self.partitions.finish_writers(owner)
-        self._release_gates(owner)
+        with self._lock:
+            self.partitions.finish_writers(owner)
+            self._release_gates(owner)
 
     def release(self, owner: ExecutionAttemptId, cause: BaseException | None = None) -> None:
         """Partitions that were finished stay until they have been read, unless there is a cause."""
-        self.partitions.release_writers(owner, cause)
-        self._release_gates(owner)
+        with self._lock:
+            self.partitions.release_writers(owner, cause)
+            self._release_gates(owner)
 
     def release_partitions(self, owner: ExecutionAttemptId) -> None:
-        self.partitions.drop_partitions(owner, PartitionNotFoundError(f"the results of {owner} were released"))
+        with self._lock:
+            self.partitions.drop_partitions(owner, PartitionNotFoundError(f"the results of {owner} were released"))
 
     def _release_gates(self, owner: ExecutionAttemptId) -> None:
         gates = self._gates.pop(owner, ())
@@ -156,6 +174,10 @@ class ShuffleService:
             self.partitions.drop_released_requests()
 
     def stop(self) -> None:
+        with self._lock:
+            self._stop()
+
+    def _stop(self) -> None:
         cause = TaskExecutorLostError(f"TaskExecutor {self._resource_id} stops")
         for owner in list(self._gates):  # before the partitions, so that local consumers do not hear of the stop
             self._release_gates(owner)

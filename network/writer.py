@@ -11,6 +11,7 @@ writer never blocks and never loses records: elements without room wait in the p
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -91,13 +92,14 @@ def _written_to(partition: WritablePartition) -> Traffic:
 class PartitionWriter:
     """The RecordWriter of one partition (see ``flinkpy.network.port``).
 
-    ``buffer_timeout_ms``: -1 passes on full batches, and the rest on flush; 0 passes on everything after every batch.
+    It belongs to its task's thread, which is that of ``reactor``. ``buffer_timeout_ms``: -1 passes on full batches, and the rest
+    on flush; 0 passes on everything after every batch.
     """
 
     def __init__(
         self, partition: WritablePartition, selector: ChannelSelector, buffer_timeout_ms: int, config: NetworkConfig, reactor: Reactor,
     ) -> None:
-        self._partition, self._selector, self._reactor = partition, selector, reactor
+        self._partition, self._selector, self.reactor = partition, selector, reactor
         self._single = type(selector) is SingleChannel
         self._timeout_ms = buffer_timeout_ms
         self._records, self._bytes, self._segment = config.batch_records, config.batch_bytes, config.segment_size
@@ -115,7 +117,7 @@ class PartitionWriter:
         self._marker_channel = -1  # the channel of the last latency marker
         self._ended = False
         self._closed = False
-        partition.set_room_listener(self._room_available)
+        partition.set_room_listener(reactor.bind(self._room_available))
 
     @property
     def available(self) -> bool:
@@ -175,8 +177,12 @@ class PartitionWriter:
     def holds_ends(self) -> bool:
         return self._partition.holds_ends
 
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        return self._partition.lock
+
     def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None:
-        self._partition.set_barrier_listener(on_barrier_left)
+        self._partition.set_barrier_listener(self.reactor.bind(on_barrier_left))
 
     def key_of(self, channel: int) -> ChannelKey:
         partition_id = self._partition.partition_id
@@ -229,7 +235,7 @@ class PartitionWriter:
         if not gather.count:
             self._gathered.append(gather)
             if self._timer is None and self._timeout_ms > 0:
-                self._timer = self._reactor.call_later(self._timeout_ms / 1000, self._timed_out)
+                self._timer = self.reactor.call_later(self._timeout_ms / 1000, self._timed_out)
         gather.add(part)
         if gather.count >= self._records or self._is_large(gather):
             self._gathered.remove(gather)

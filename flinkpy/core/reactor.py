@@ -1,15 +1,20 @@
 """What a slot loop offers to the code that runs in it: readiness of connections, timers, and a way in from other threads.
 
 ``flinkpy.runtime.loop.slot_loop`` implements it on one selector, ``flinkpy.testing.simulation`` in virtual time. All
-calls except ``call_soon_threadsafe`` must come from the loop's thread; all callbacks run in it.
+calls except ``call_soon_threadsafe`` and ``bind`` must come from the loop's thread; all callbacks run in it.
+
+Two others give the same calls to whoever is not in that thread: ``flinkpy.runtime.loop.task_home`` to a task that may have a
+thread of its own, ``flinkpy.network.data_plane_reactor`` to connections, which any task of the process may use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import ParamSpec, Protocol
 
 from flinkpy.core.clock import Clock
+
+P = ParamSpec("P")
 
 
 class Pollable(Protocol):
@@ -23,7 +28,12 @@ class ReactorTimer(Protocol):
 
 
 class Reactor(Protocol):
+    """``thread_id`` is that of its thread; None while it has none."""
+
     clock: Clock
+
+    @property
+    def thread_id(self) -> int | None: ...
 
     def add_reader(self, stream: Pollable, callback: Callable[[], None]) -> None:
         """Calls ``callback`` whenever the stream is readable."""
@@ -49,4 +59,8 @@ class Reactor(Protocol):
 
     def call_soon_threadsafe(self, action: Callable[[], None]) -> None:
         """Wakes the loop and runs the action in its thread; may be called from any thread."""
+        ...
+
+    def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
+        """The callback, for callers in any thread: it runs in this one's, at once if the caller is in it, and soon otherwise."""
         ...

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
-from flinkpy.core.reactor import Pollable
+from flinkpy.core.reactor import P, Pollable
 
 
 class ManualTimer:
@@ -35,6 +35,7 @@ class ManualReactor:
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self.clock = clock
+        self.thread_id: int | None = None
         self._selector = selectors.DefaultSelector()
         self._callbacks: dict[Pollable, dict[int, Callable[[], None]]] = {}
         self._timers: list[tuple[float, int, ManualTimer]] = []
@@ -65,6 +66,9 @@ class ManualReactor:
 
     def call_soon(self, action: Callable[[], None]) -> None:
         self._soon.append(action)
+
+    def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
+        return callback
 
     def maybe_yield(self) -> None:
         """Does nothing: no other task waits."""

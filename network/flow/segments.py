@@ -9,6 +9,7 @@ what it has lent lends nothing until enough has been returned.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,12 +27,14 @@ class PoolStatistics:
 
 
 class NetworkBufferPool:
-    """All segments of one TaskExecutor. Used only in the slot loop's thread."""
+    """All segments of one TaskExecutor. Whoever touches them, or a partition, a gate or a connection whose segments are counted
+    here, holds the ``lock``: tasks on threads of their own do so at the same time as the slot loop."""
 
     def __init__(self, total_segments: int) -> None:
         if total_segments < 1:
             raise ResourceUnavailableError(f"the network needs at least one segment, not {total_segments}; raise taskmanager.memory.network.size")
         self.total = total_segments
+        self.lock = threading.RLock()
         self.in_use = 0
         self._reserved = 0
         self._pools: list[LocalBufferPool] = []
@@ -108,10 +111,11 @@ class LocalBufferPool:
     (True, False, 3)
     """
 
-    __slots__ = ("_failed", "_pool", "closed", "in_use", "maximum", "minimum", "on_room", "owner", "size")
+    __slots__ = ("_failed", "_pool", "closed", "in_use", "lock", "maximum", "minimum", "on_room", "owner", "size")
 
     def __init__(self, pool: NetworkBufferPool, owner: str, minimum: int, maximum: int) -> None:
         self._pool = pool
+        self.lock = pool.lock
         self.owner, self.minimum, self.maximum = owner, minimum, maximum
         self.size = minimum
         self.in_use = 0

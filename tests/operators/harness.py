@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from flinkpy.core.clock import ManualClock
@@ -68,6 +69,7 @@ class RecordingWriter:
         self.records = self.flushes = 0
         self.available = self.consumed = True
         self.listener: Callable[[], None] | None = None
+        self.lock: AbstractContextManager[Any] = nullcontext()
 
     def traffic(self) -> Traffic:
         return Traffic(local_batches=len(self.elements))

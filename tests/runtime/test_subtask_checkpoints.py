@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -87,6 +88,7 @@ class Writer:
 
     def __init__(self, holds_ends: bool) -> None:
         self.holds_ends = holds_ends
+        self.lock = nullcontext()
 
     def set_barrier_listener(self, on_barrier_left: Callable[[int], None]) -> None: ...
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from flinkpy.core.elements import CheckpointBarrier
 from flinkpy.core.reactor import ReactorTimer
@@ -20,6 +22,11 @@ class OutputBarriers:
         self._timer: ReactorTimer | None = None
         for writer in self._writers:
             writer.set_barrier_listener(self._barrier_left)
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """While it is held, no consumer takes anything."""
+        return self._writers[0].lock if self._writers else nullcontext()  # it is one for all of the process
 
     def may_overtake_ends(self, barrier: CheckpointBarrier) -> bool:
         """Whether a barrier that is written now, behind the end, comes before it for every consumer. For one that has taken the end it would be

@@ -89,12 +89,21 @@ class SubtaskCheckpoints:
             self._on_notified()
             return
         barrier = CheckpointBarrier(message.checkpoint_id, message.timestamp_ms, message.options)
-        if self._closed and (self._outputs is None or not self._outputs.may_overtake_ends(barrier)):
-            return  # the task ends soon, and the JobMaster begins the next checkpoint without it
-        if self._held_back is None:
+        if self._closed:
+            self._begin_behind_the_end(barrier)
+        elif self._held_back is None:
             self._begin(barrier)
         else:
             self._held_back.append(barrier)
+
+    def _begin_behind_the_end(self, barrier: CheckpointBarrier) -> None:
+        """If it still comes before the end for every consumer. If not, the task ends soon, and the JobMaster begins the next checkpoint without
+        it. No consumer may take the end in between."""
+        if self._outputs is None:
+            return
+        with self._outputs.lock:
+            if self._outputs.may_overtake_ends(barrier):
+                self._begin(barrier)
 
     @property
     def awaits_stop(self) -> bool:

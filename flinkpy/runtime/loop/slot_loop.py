@@ -16,10 +16,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.core.reactor import Pollable
+from flinkpy.core.reactor import P, Pollable
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.runtime.loop.loop_port import LoopTask
 from flinkpy.runtime.loop.poller import Poller, make_poller
@@ -97,6 +98,19 @@ class SlotLoop:
         self._soon.append(action)
         if self._waiting:
             self._watcher.interrupt()
+
+    def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
+        def call(*args: P.args, **keywords: P.kwargs) -> None:
+            if self.is_here():
+                callback(*args, **keywords)
+            else:
+                self.call_soon_threadsafe(partial(callback, *args, **keywords))
+
+        return call
+
+    def is_here(self) -> bool:
+        """Whether the caller is in the loop's thread. A loop without one belongs to whoever runs its rounds."""
+        return self.thread_id is None or self.thread_id == threading.get_ident()
 
     # -- tasks -----------------------------------------------------------------------------------------------------------
 

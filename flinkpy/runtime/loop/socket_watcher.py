@@ -1,5 +1,7 @@
-"""What a slot loop waits for: sockets with their callbacks, and an interruption from another thread. All calls but ``interrupt`` belong to the loop's
-thread."""
+"""What a slot loop waits for: sockets with their callbacks, and an interruption from another thread.
+
+``poll`` and ``dispatch`` belong to the loop's thread. Sockets may be added and removed from other threads, by one at a time: the lock of
+the data plane sees to that."""
 
 from __future__ import annotations
 
@@ -82,14 +84,16 @@ class SocketWatcher:
             watched = self._by_fd.get(fd)
             if watched is None:
                 continue  # another callback of this round closed it
+            reader = watched.reader
             try:
-                if watched.reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both callbacks
-                    watched.reader()
+                if reader is not None and mask & ~WRITABLE:  # an error or a hang-up is for both callbacks
+                    reader()
             except Exception:
                 LOG.exception("%s: a callback raised", self._name)
+            writer = watched.writer
             try:
-                if watched.writer is not None and mask & ~READABLE:
-                    watched.writer()
+                if writer is not None and mask & ~READABLE:
+                    writer()
             except Exception:
                 LOG.exception("%s: a callback raised", self._name)
 

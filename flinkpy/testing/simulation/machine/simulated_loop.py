@@ -13,7 +13,7 @@ from flinkpy.actors.rpc.simulated.event_queue import Event
 from flinkpy.actors.rpc.simulated.simulated_service import SimulatedRpcService
 from flinkpy.core.clock import Clock
 from flinkpy.core.errors import EngineError
-from flinkpy.core.reactor import Pollable
+from flinkpy.core.reactor import P, Pollable
 from flinkpy.runtime.loop.loop_port import LoopTask
 from flinkpy.testing.simulation.machine.data_faults import DataFaults
 from flinkpy.testing.simulation.machine.simulated_stream import SimulatedStream
@@ -119,6 +119,9 @@ class SimulatedLoop:
 
         self.call_soon(end_soon)
         return True
+
+    def bind(self, callback: Callable[P, None]) -> Callable[P, None]:
+        return callback
 
     def schedule_threadsafe(self, task: LoopTask) -> None:
         if not task.scheduled:
