@@ -11,7 +11,7 @@ ALL = (
     "rows", "keyed", "chain_length", "columns", "two_processes", "latency", "stalled_sink", "keys", "keyed_state",
     "state_memory", "metrics_cost", "checkpoint_cost", "incremental_checkpoints", "unaligned", "recovery", "restore",
     "windows", "window_phases", "joins", "cold_start", "in_memory", "files", "spark_bridge", "formats", "kafka_source", "kafka_sink",
-    "kafka_to_kafka", "rest_load",
+    "kafka_to_kafka", "rest_load", "waiting",
 )
 
 
