@@ -1,6 +1,6 @@
-"""FrameSampler: looks at the stack of the thread in which tasks run, several times a second, and counts what it finds for each subtask.
+"""FrameSampler: looks at the stacks of the threads in which tasks run, several times a second, and counts what it finds for each subtask.
 
-It looks only while somebody asks. One look costs some 50 µs. Whether the thread was on the processor follows from the processor time that it
+It looks only while somebody asks. One look costs some 50 µs. Whether a thread was on the processor follows from the processor time that it
 used since the last look: a thread that is looked at holds no interpreter lock at that moment, so its state says nothing.
 """
 
@@ -22,9 +22,9 @@ WINDOW_S = 30.0  # what is told is between one and two windows old
 PATIENCE_S = 15.0  # after the last question
 DEEPEST = 100  # calls of a stack, counted from the innermost
 MOST_STACKS = 5000  # different ones, in a window
-LOOP_FILE = "runtime/loop/slot_loop.py"  # whose calls are around every step
+LOOP_FILES = ("runtime/loop/slot_loop.py", "runtime/loop/task_home.py")  # whose calls are around every step
 
-Glance = Callable[[], tuple[int | None, ExecutionAttemptId | None]]
+Glance = Callable[[], list[tuple[int, ExecutionAttemptId | None]]]
 
 
 class _Found(NamedTuple):
@@ -34,14 +34,14 @@ class _Found(NamedTuple):
 
 
 class FrameSampler:
-    """``glance`` tells the thread to look at, and whose turn it is there. Calls come from the inspector's thread."""
+    """``glance`` tells the threads to look at, and whose turn it is there. Calls come from the inspector's thread."""
 
     def __init__(self, glance: Glance, clock: Clock) -> None:
         self._glance, self._clock = glance, clock
         self._now: Counter[_Found] = Counter()
         self._before: Counter[_Found] = Counter()  # of the last window
         self._window_ends = self._asked = 0.0
-        self._cpu_s = self._looked = 0.0
+        self._seen: dict[int, tuple[float, float]] = {}  # by thread: its processor time, and when that was read
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -71,8 +71,7 @@ class FrameSampler:
         self._look()  # for the processor time until now
         while self._goes_on():
             self._stopped.wait(PAUSE_S)
-            found = self._look()
-            if found is not None:
+            for found in self._look():
                 self._count(found)
 
     def _goes_on(self) -> bool:
@@ -90,21 +89,21 @@ class FrameSampler:
             if found in self._now or len(self._now) < MOST_STACKS:
                 self._now[found] += 1
 
-    def _look(self) -> _Found | None:
-        """None if the turn passed to another task meanwhile."""
-        thread, attempt_id = self._glance()
-        frame = None if thread is None else sys._current_frames().get(thread)
-        if thread is None or frame is None or self._glance() != (thread, attempt_id):
-            return None
-        return _Found(attempt_id, self._was_on_cpu(thread), _stack_of(frame))
+    def _look(self) -> list[_Found]:
+        """Nothing of a thread in which the turn passed to another task meanwhile."""
+        glance, frames = self._glance(), sys._current_frames()
+        still = set(self._glance())
+        self._seen = {thread: seen for thread, seen in self._seen.items() if thread in frames}
+        return [_Found(attempt_id, self._was_on_cpu(thread), _stack_of(frames[thread]))
+                for thread, attempt_id in glance if thread in frames and (thread, attempt_id) in still]
 
     def _was_on_cpu(self, thread: int) -> bool:
         """Whether the thread used the processor for most of the time since the last look."""
         now = self._clock.monotonic()
         used = _cpu_s(thread, otherwise=now)  # then every thread is on the processor
-        on_cpu = used - self._cpu_s > (now - self._looked) / 2
-        self._cpu_s, self._looked = used, now
-        return on_cpu
+        used_before, looked = self._seen.get(thread, (0.0, 0.0))
+        self._seen[thread] = used, now
+        return used - used_before > (now - looked) / 2
 
 
 def _cpu_s(thread: int, otherwise: float) -> float:
@@ -124,7 +123,7 @@ def _stack_of(frame: FrameType | None) -> tuple[str, ...]:
     stack: list[str] = []
     while frame is not None and len(stack) < DEEPEST:
         code = frame.f_code
-        if stack and code.co_filename.endswith(LOOP_FILE):
+        if stack and code.co_filename.endswith(LOOP_FILES):
             break
         stack.append(f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}:{frame.f_lineno}")
         frame = frame.f_back

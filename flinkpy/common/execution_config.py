@@ -109,11 +109,12 @@ class ExecutionConfig:
         return to_milliseconds(read(self._values, kept_options.LATENCY_INTERVAL))
 
     def set_task_cancellation_interval(self, interval: int | timedelta) -> ExecutionConfig:
-        """Stored without effect (milliseconds): a task is told once, and ends between two batches."""
-        return self._set(kept_options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
+        """Milliseconds between two interruptions of a function that does not return when its task is cancelled. The first one
+        comes after a second at most; 0: none. Functions of tasks that share their thread with others are not interrupted."""
+        return self._set(options.CANCELLATION_INTERVAL, _span(interval, "the cancellation interval"))
 
     def get_task_cancellation_interval(self) -> int:
-        return to_milliseconds(read(self._values, kept_options.CANCELLATION_INTERVAL))
+        return to_milliseconds(read(self._values, options.CANCELLATION_INTERVAL))
 
     def set_task_cancellation_timeout(self, timeout: int | timedelta) -> ExecutionConfig:
         """Milliseconds after which a job does without a cancelled task's function that does not return; on Ray its worker ends. 0: never."""

@@ -61,6 +61,7 @@ class ManualClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
+thread_time = time.thread_time  # seconds of processor time of the calling thread: what it waits is not in it
 
 
 class Turns:

@@ -24,10 +24,12 @@ from flinkpy.state.checkpoints.stores_of_locations import file_store_of
 class Machine:
     """``make_loop`` gives a loop of that name, ``make_file_threads`` the threads for files of a TaskExecutor with so many slots, ``file_stores`` the
     store that a location is in,
-    ``backup_folder`` a new folder of this machine for the local backups of a job with this configuration."""
+    ``backup_folder`` a new folder of this machine for the local backups of a job with this configuration.
+    ``has_task_threads``: tasks may have threads of their own."""
 
     make_loop: Callable[[str, Clock], Loop] = SlotLoop
     make_file_threads: Callable[[str, int], FileThreads] = StateIO.for_slots
     transport: Transport = field(default_factory=Sockets)
     file_stores: Callable[[str], FileStore] = file_store_of
     backup_folder: Callable[[Mapping[str, Any]], BackupFolder] = BackupFolder.on_disk
+    has_task_threads: bool = True

@@ -75,7 +75,8 @@ class TaskRunner(Protocol):
         ...
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
-        """Has the accumulators of what runs read on the tasks' own thread, when it comes to it; if they changed, ``then`` is called there."""
+        """Has the accumulators of what runs read in the tasks' threads, when they come to it; if they changed, ``then`` is called there, for
+        each thread."""
         ...
 
     def reading(self) -> ProcessReading:
@@ -83,13 +84,14 @@ class TaskRunner(Protocol):
         ...
 
     def read_functions(self, then: Callable[[], object]) -> None:
-        """Has the metrics of functions read on the tasks' own thread, when it comes to it; then ``then`` is called there. From any thread."""
+        """Has the metrics of functions read in the tasks' threads, when they come to it; ``then`` is called when those of the tasks that share
+        a thread were read, and those of others that wait are as they were last read. From any thread."""
         ...
 
     def statistics(self) -> RunnerStatistics: ...
 
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        """From any thread: the id of the thread in which the tasks run, None if there is none, and the attempt that has its turn. Old at once."""
+    def glance(self) -> list[tuple[int, ExecutionAttemptId | None]]:
+        """From any thread: the ids of the threads in which tasks run, each with the attempt that has its turn there. Old at once."""
         ...
 
     def stop(self) -> None:

@@ -3,8 +3,8 @@
 A task that ends well goes through the phases of :class:`Phase` in their order. A cancelled or failed one jumps from wherever it is to
 QUIESCE_TIMERS → CLOSE_OPERATORS → CLEAN_UP. In RUN the mailbox alternates mail and the default action, which processes input.
 
-Everything happens in the slot loop's thread, one bounded step at a time. User code that blocks, in ``open`` too, blocks the slot: a function that
-has to wait belongs in a SourceFunction (which has its own thread) or in async I/O.
+Everything happens in the task's thread, one bounded step at a time. While a function waits, so does its task; the others go on
+(``flinkpy.runtime.loop.task_home``). Many calls at a time are what async I/O is for.
 """
 
 from __future__ import annotations
@@ -143,6 +143,7 @@ class StreamTask:
         self._timing = TaskTiming.of(reactor, self.run_in_task)
         self.checkpoints: SubtaskCheckpoints  # from CONNECT_INPUT on
         self._wake = wake
+        self.step_s = 0.0  # what its last step took
         self.done = False
 
     # -- coming to life ----------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class StreamTask:
             _add_origin(error, self.chain)
             raise
         finally:
-            taken = self.time.step_ends()
+            taken = self.step_s = self.time.step_ends()
             if taken > LONG_S or not self.batch_size.is_full:
                 self.batch_size.step_took(self.batch_size.rows_taken - rows, taken)
         return more and not self.done

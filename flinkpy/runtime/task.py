@@ -3,7 +3,7 @@
     CREATED → DEPLOYING → INITIALIZING → RUNNING → FINISHED | CANCELED | FAILED
 
 Each state is reported once, in order; the terminal one comes last, after partitions, gates, operators and timers were released.
-All methods belong to the slot loop's thread.
+All methods belong to the task's thread (``flinkpy.runtime.loop.task_home``), but for those that say otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from flinkpy.common.pyflink_imports import install as install_pyflink_imports
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.ids import ExecutionAttemptId, OperatorId
 from flinkpy.core.lifecycles import TASK, ExecutionState, StateMachine
-from flinkpy.core.options.engine import BATCH_RECORDS, OBJECT_REUSE, OPERATOR_FUSION, PYFLINK_IMPORTS, RUNTIME_MODE, RuntimeMode
+from flinkpy.core.options.engine import (
+    BATCH_RECORDS,
+    OBJECT_REUSE,
+    OPERATOR_FUSION,
+    PYFLINK_IMPORTS,
+    RUNTIME_MODE,
+    TASK_THREAD,
+    RuntimeMode,
+    TaskThreadUse,
+)
 from flinkpy.core.options.schema import read
 from flinkpy.core.program.code import loads
 from flinkpy.core.secrets.engine_logs import engine_logger
@@ -28,7 +37,7 @@ from flinkpy.graph.partitioning import Partitioning, PartitioningKind
 from flinkpy.metrics.live import LiveAccumulators
 from flinkpy.metrics.reported import reported
 from flinkpy.network.port import InputGate, RecordWriter, ShuffleEnvironment
-from flinkpy.operators.chain.own_functions import with_own_functions
+from flinkpy.operators.chain.own_functions import holds_what_is_opened, with_own_functions
 from flinkpy.operators.context import TaskInfo
 from flinkpy.operators.user_errors import format_error, user_frames
 from flinkpy.runtime.checkpointing.savepoint_stop import CHECKPOINT_MAIL
@@ -38,6 +47,8 @@ from flinkpy.runtime.files.worker_files import WorkerFiles
 from flinkpy.runtime.local_folders import check_local_folders
 from flinkpy.runtime.loop.busy_time import Waiting
 from flinkpy.runtime.loop.loop_port import Loop
+from flinkpy.runtime.loop.step_pace import NOTABLE_S
+from flinkpy.runtime.loop.task_home import TaskHome
 from flinkpy.runtime.runner_port import TaskReporter
 from flinkpy.runtime.stream_task import StreamTask, StreamTaskConfig
 from flinkpy.runtime.task_measures import TaskMeasures
@@ -49,11 +60,12 @@ _S = ExecutionState
 
 
 class Task:
-    """Runs one attempt. ``on_end`` is called with it after the terminal report."""
+    """Runs one attempt. ``on_end`` is called with it after the terminal report. Where ``may_have_thread``, a task that waits gets a thread of its
+    own."""
 
     def __init__(
         self, descriptor: TaskDeploymentDescriptor, shuffle: ShuffleEnvironment, loop: Loop, reporter: TaskReporter,
-        on_end: Callable[[Task], None], files: WorkerFiles | None = None,
+        on_end: Callable[[Task], None], files: WorkerFiles | None = None, *, may_have_thread: bool = False,
     ) -> None:
         self.descriptor, self._shuffle, self._loop, self._reporter, self._on_end = descriptor, shuffle, loop, reporter, on_end
         self._machine = StateMachine(TASK, descriptor.subtask_name)
@@ -63,6 +75,10 @@ class Task:
         self._began_s = 0.0
         self._files = files or WorkerFiles()
         self._early: list[tuple[OperatorId | None, Any]] = []  # events that came before the task had started
+        self.home = TaskHome(loop, self, descriptor.subtask_name)
+        self._may_have_thread = may_have_thread
+        self._loaded: StreamTaskConfig | None = None  # it can run now
+        self.is_to_end = False  # it was cancelled: what its functions raise from now on is nobody's failure. Set from any thread
         self.scheduled = False  # kept by the loop
         self.wake: Callable[[], None] = partial(loop.schedule_threadsafe, self)  # from any thread: the task has something to do
 
@@ -77,23 +93,32 @@ class Task:
     # -- the loop's calls -----------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """The first step starts the task; every other one is a step of its mailbox loop."""
+        """In the loop's thread: it is the task's turn."""
+        return self._step() if self.home.is_plain else self.home.step(self._step)
+
+    def _step(self) -> bool:
+        """The first step loads the task, the second one opens it; every other one is a step of its mailbox loop."""
         if self._machine.is_terminal:
             return False
         try:
             if self.stream_task is None:
-                return self._start()
+                return self._start() if self._loaded is None else self._run(self._loaded)
             more = self.stream_task.run_step()
+            if self.stream_task.step_s >= NOTABLE_S:
+                self.home.step_was_long(self.stream_task.step_s)
             if self.stream_task.done:
                 self._finish()
                 return False
             return more
         except Exception as error:
-            self.fail(error)
+            if not self.is_to_end:  # otherwise its cancellation follows
+                self.fail(error)
             return False
 
     def crashed(self, error: BaseException) -> None:
         """User code raised something that is not an Exception, such as SystemExit or KeyboardInterrupt."""
+        if self.is_to_end:
+            return
         where = "".join(f"\n{frame}" for frame in user_frames(error.__traceback__))
         self.fail(ProgramError(
             f"a function of {self.descriptor.subtask_name} raised {format_error(error)}, which ends programs; raise an Exception instead{where}"))
@@ -101,15 +126,17 @@ class Task:
     # -- life -------------------------------------------------------------------------------------------------------------------
 
     def _start(self) -> bool:
-        """True when it runs. While its state is being read it is not scheduled."""
+        """True when it can run. While its state is being read it is not scheduled. What the code sets up for its thread, as its modules are
+        imported, holds for all threads that tasks get from here on."""
         self._began_s = self._loop.clock.monotonic()
         self._move(_S.DEPLOYING)
         check_local_folders(self.descriptor.configuration, has_run=self.attempt_id.attempt > 0)
         config = self._config()
         self._move(_S.INITIALIZING)
+        self._choose_thread(config)
         restore = self.descriptor.restore
         if restore is None or (restore.finished and not restore.outputs):
-            self._run(config)
+            self._loaded = config
             return True
         self._files.run_io(lambda: self._read_state(config, restore))
         return False
@@ -124,25 +151,25 @@ class Task:
             found = replace(config, sent_first=read_in_flight(storage, restore, config.info))
         except Exception as read_error:
             error = read_error
-            self._loop.call_soon_threadsafe(lambda: self.fail(error))
+            self.home.run(lambda: self.fail(error))
         else:
-            self._loop.call_soon_threadsafe(lambda: self._run_restored(found))
-
-    def _run_restored(self, config: StreamTaskConfig) -> None:
-        if self._machine.is_terminal:
-            return
-        try:
-            self._run(config)
-        except Exception as error:
-            self.fail(error)
-        else:
+            self._loaded = found
             self.wake()
 
-    def _run(self, config: StreamTaskConfig) -> None:
+    def _choose_thread(self, config: StreamTaskConfig) -> None:
+        """A task begins in a thread of its own, as opening it may wait, and moves to the loop's when its steps are short. If its functions may hold
+        what belongs to a thread, it keeps the one in which they are opened."""
+        wanted = read(self.descriptor.configuration, TASK_THREAD) if self._may_have_thread else TaskThreadUse.NEVER
+        if wanted is not TaskThreadUse.NEVER:
+            moves = wanted is TaskThreadUse.AUTO and not holds_what_is_opened(config.chain)
+            self.home.begin(has_thread=True, moves=moves)
+
+    def _run(self, config: StreamTaskConfig) -> bool:
+        """Brings it to life; True, as it runs then."""
         writers = self._create_writers(config.chain)
         gates = self._create_gates()
         self.stream_task = StreamTask(
-            config, writers, gates, self._loop, self.wake, self._send_event, self._files.run_io, self._files.file_stores, self._files.backup)
+            config, writers, gates, self.home, self.wake, self._send_event, self._files.run_io, self._files.file_stores, self._files.backup)
         self.stream_task.restore()
         clock = self._loop.clock
         self.measures = TaskMeasures(self.descriptor, self.stream_task, clock, round((clock.monotonic() - self._began_s) * 1000))
@@ -150,6 +177,7 @@ class Task:
         early, self._early = self._early, []
         for operator_id, event in early:
             self.deliver_operator_event(operator_id, event)
+        return True
 
     def _config(self) -> StreamTaskConfig:
         descriptor = self.descriptor
@@ -188,10 +216,10 @@ class Task:
         chosen = [edges[partition.output_index] for partition in partitions]
         partitionings = [_partitioning(*each) for each in zip(chosen, partitions)]
         timeouts = [edge.buffer_timeout_ms for edge in chosen]
-        return self._shuffle.create_writers(self.attempt_id, partitions, partitionings, timeouts, self._fail_soon)
+        return self._shuffle.create_writers(self.attempt_id, partitions, partitionings, timeouts, self._fail_soon, self.home)
 
     def _create_gates(self) -> list[InputGate]:
-        return self._shuffle.create_gates(self.attempt_id, self.descriptor.gates, self._fail_soon) if self.descriptor.gates else []
+        return self._shuffle.create_gates(self.attempt_id, self.descriptor.gates, self._fail_soon, self.home) if self.descriptor.gates else []
 
     def _finish(self) -> None:
         self._shuffle.finish_partitions(self.attempt_id)
@@ -214,8 +242,8 @@ class Task:
         self._end(_S.FAILED, _as_sent(error))
 
     def _fail_soon(self, error: BaseException) -> None:
-        """Called by the network, perhaps in the middle of a step: fails the task after the step."""
-        self._loop.call_soon(lambda: self.fail(error))
+        """Called by the network in any thread, perhaps in the middle of a step: fails the task after the step."""
+        self.home.run(lambda: self.fail(error))
 
     def _release_resources(self, cause: BaseException | None) -> None:
         """Releases everything the task acquired. What goes wrong on the way is logged and does not stop the rest."""
@@ -234,6 +262,7 @@ class Task:
             self.measures.read_functions()
         self._reporter.state_changed(TaskExecutionState(self.attempt_id, state, error, accumulators, self.metrics()))
         self._on_end(self)
+        self.home.leave()
 
     def _move(self, state: ExecutionState) -> None:
         self._machine.move(state)

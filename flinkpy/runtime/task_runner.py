@@ -1,5 +1,6 @@
 """The runner of a TaskExecutor: one slot loop for all its slots, one shuffle environment, and the tasks in them; and beside it a loop in which
-connections are made, so that nobody waits for a slow function before the first record."""
+connections are made, so that nobody waits for a slow function before the first record. What happens to a task happens in its thread, which is
+the slot loop's or one of its own (``flinkpy.runtime.loop.task_home``)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from flinkpy.core.clock import SYSTEM_CLOCK, Clock
 from flinkpy.core.errors import EngineError
 from flinkpy.core.ids import ExecutionAttemptId, JobId, OperatorId, ResourceId
 from flinkpy.core.lifecycles import ExecutionState
-from flinkpy.core.options.engine import CANCELLATION_TIMEOUT, NetworkConfig
+from flinkpy.core.options.engine import CANCELLATION_INTERVAL, CANCELLATION_TIMEOUT, NetworkConfig
 from flinkpy.core.options.schema import read
 from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.graph.deployment import TaskDeploymentDescriptor, TaskExecutionState, TaskMetrics
@@ -22,6 +23,8 @@ from flinkpy.network.wire.transport import Transport
 from flinkpy.runtime.files.cached_files import cached_files_of
 from flinkpy.runtime.files.file_cache import FileCache
 from flinkpy.runtime.files.worker_files import WorkerFiles
+from flinkpy.runtime.loop.interruption import Interruptions
+from flinkpy.runtime.loop.task_thread import task_of_this_thread
 from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
@@ -31,12 +34,13 @@ from flinkpy.state.checkpoints.local_backup import LocalBackups
 LOG = engine_logger(__name__)
 
 STOP_TIMEOUT_S = 10.0
+INTERRUPTED_EACH_S = 1.0  # functions that do not return when the TaskExecutor stops
 
 
 class SlotTaskRunner:
     """Implements ``flinkpy.runtime.runner_port.TaskRunner``.
 
-    Calls come from the TaskExecutor's thread and are carried out in the loop's; what the tasks say goes from there to the reporter.
+    Calls come from the TaskExecutor's thread and are carried out in the tasks'; what the tasks say goes from there to the reporter.
     ``machine`` is a simulated one in the simulation; ``slots`` is how many the TaskExecutor has. With ``show_output`` what tasks
     print is sent to who waits for their job.
     """
@@ -48,6 +52,7 @@ class SlotTaskRunner:
         self._machine = machine = machine or Machine()
         self._loop = machine.make_loop(f"slots of {resource_id}", clock)
         self._acceptor = machine.make_loop(f"data port of {resource_id}", clock)  # without tasks: nothing of the user's ever runs there
+        self._interruptions = Interruptions(self._acceptor)
         self._shuffle = _shuffle_service(config, secret, resource_id, machine.transport)
         self._segment_size = config.segment_size
         self._files = machine.make_file_threads(str(resource_id), slots)
@@ -62,13 +67,18 @@ class SlotTaskRunner:
             self._output = TaskOutput(self._running_task)
             self._output.install()
 
+    def _calling_task(self) -> Task | None:
+        """The task that the calling thread runs."""
+        task = self._loop.current_task or task_of_this_thread()
+        return task if isinstance(task, Task) and self._tasks.get(task.attempt_id) is task else None
+
     def _running_task(self) -> TaskDeploymentDescriptor | None:
-        task = self._loop.current_task
-        return task.descriptor if isinstance(task, Task) else None
+        task = self._calling_task()
+        return None if task is None else task.descriptor
 
     def is_calling(self) -> bool:
-        """Whether the caller is a function of one of its tasks: the loop stands still until that returns."""
-        return self._loop.current_task is not None
+        """Whether the caller is a function of one of its tasks: the task stands still until that returns."""
+        return self._calling_task() is not None
 
     @property
     def data_address(self) -> tuple[str, int]:
@@ -98,7 +108,7 @@ class SlotTaskRunner:
         self._cached_files.join(job_id, cached_files_of(descriptor.out_of_band), values)
         files = WorkerFiles(self._files.lane().run, self._machine.file_stores, self._backups.of_job(job_id, values),
                             partial(self._cached_files.path, job_id))
-        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, files)
+        task = Task(descriptor, self._shuffle, self._loop, reporter, self._forget, files, may_have_thread=self._machine.has_task_threads)
         self._tasks[descriptor.attempt_id] = task
         self._loop.schedule_threadsafe(task)
 
@@ -106,19 +116,25 @@ class SlotTaskRunner:
         self._tasks.pop(task.attempt_id, None)
 
     def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+        task = self._tasks.get(attempt_id)
+        if task is None:
+            return
         self._cancel_asked.setdefault(attempt_id, self._clock.monotonic())
+        task.is_to_end = True
 
         def carry_out() -> None:
             try:
-                if (task := self._tasks.get(attempt_id)) is not None:
-                    task.cancel()
+                task.cancel()
             finally:
                 self._cancel_asked.pop(attempt_id, None)
 
-        self._loop.call_soon_threadsafe(carry_out)
+        task.home.run(carry_out)
+        interval: timedelta = read(task.descriptor.configuration, CANCELLATION_INTERVAL)
+        if self._machine.has_task_threads and interval > timedelta():
+            self._interruptions.begin(task.home, interval.total_seconds(), lambda: attempt_id in self._cancel_asked)
 
     def stuck_for_s(self) -> float:
-        """For how long the loop has not come to a cancellation, as a function of a task does not return; 0.0 in general."""
+        """For how long a cancellation has not been carried out, as a function of a task does not return; 0.0 in general."""
         oldest = min(list(self._cancel_asked.values()), default=None)
         return 0.0 if oldest is None else self._clock.monotonic() - oldest
 
@@ -154,29 +170,45 @@ class SlotTaskRunner:
             self._files.lane().run(folder.remove)
 
     def _with_task(self, attempt_id: ExecutionAttemptId, action: Callable[[Task], None]) -> None:
-        """In the loop's thread, if the task is still there then."""
-
-        def carry_out() -> None:
-            task = self._tasks.get(attempt_id)
-            if task is not None:
-                action(task)
-
-        self._loop.call_soon_threadsafe(carry_out)
+        """In the task's thread, if it is still there."""
+        task = self._tasks.get(attempt_id)
+        if task is not None:
+            task.home.run(lambda: action(task))
 
     def metrics(self) -> list[TaskMetrics]:
         return [task.metrics() for task in list(self._tasks.values())]
 
     def read_accumulators(self, then: Callable[[], object]) -> None:
         def carry_out() -> None:
-            changed = [task.read_accumulators() for task in self._tasks.values()]  # all of them are read
+            changed = [task.read_accumulators() for task in self._sharing()]  # all of them are read
             if any(changed):
                 then()
 
-        self._loop.call_soon_threadsafe(carry_out)
+        def carry_out_for(task: Task) -> None:
+            if task.read_accumulators():
+                then()
 
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        thread, task = self._loop.thread_id, self._loop.stepping
-        return thread, task.attempt_id if isinstance(task, Task) else None
+        self._loop.call_soon_threadsafe(carry_out)
+        for task in self._tasks_with_threads():
+            task.home.run(partial(carry_out_for, task))
+
+    def _sharing(self) -> list[Task]:
+        """In the loop's thread: the tasks that have no other."""
+        return [task for task in list(self._tasks.values()) if task.home.own_thread_id is None]
+
+    def _tasks_with_threads(self) -> list[Task]:
+        return [task for task in list(self._tasks.values()) if task.home.own_thread_id is not None]
+
+    def glance(self) -> list[tuple[int, ExecutionAttemptId | None]]:
+        stepping, found = self._loop.stepping, list[tuple[int, ExecutionAttemptId | None]]()
+        is_shared = not isinstance(stepping, Task) or stepping.home.own_thread_id is None
+        if self._loop.thread_id is not None and is_shared:
+            found.append((self._loop.thread_id, stepping.attempt_id if isinstance(stepping, Task) else None))
+        for task in self._tasks_with_threads():
+            thread = task.home.stepping_thread_id
+            if thread is not None:
+                found.append((thread, task.attempt_id))
+        return found
 
     def reading(self) -> ProcessReading:
         tasks = list(self._tasks.values())
@@ -188,12 +220,17 @@ class SlotTaskRunner:
             if task.measures is not None:
                 task.measures.send_mail()
 
-        def carry_out() -> None:
-            for task in self._tasks.values():
+        def read_in(tasks: Iterable[Task]) -> None:
+            for task in tasks:
                 if task.measures is not None:
                     task.measures.read_in_task()
+
+        def carry_out() -> None:
+            read_in(self._sharing())
             then()
 
+        for task in self._tasks_with_threads():
+            task.home.run(partial(read_in, (task,)))
         self._loop.call_soon_threadsafe(carry_out)
 
     def statistics(self) -> RunnerStatistics:
@@ -205,6 +242,7 @@ class SlotTaskRunner:
             return
         self._running = False
         self._files.stop(self._delete_files)
+        self._end_tasks_with_threads()
         self._loop.call_soon_threadsafe(self._stop_all)
         if not self._loop.stop(STOP_TIMEOUT_S):
             LOG.error("%r did not end within %s s: user code blocks it in %s", self, STOP_TIMEOUT_S, list(self._tasks.values()))
@@ -213,9 +251,28 @@ class SlotTaskRunner:
         self._backups.close()
         self._cached_files.close()
 
+    def _end_tasks_with_threads(self) -> None:
+        """While the loop still turns, as their steps may wait for it. Functions that do not return are interrupted."""
+        tasks, deadline = self._tasks_with_threads(), self._clock.monotonic() + STOP_TIMEOUT_S
+        for task in tasks:
+            task.is_to_end = True
+            task.home.run(partial(self._stop_task, task))
+            self._interruptions.begin(task.home, INTERRUPTED_EACH_S, partial(self._is_to_stop, task))
+        for task in tasks:
+            if not task.home.join(max(0.0, deadline - self._clock.monotonic())):
+                LOG.error("%r did not end within %s s: user code blocks its thread", task, STOP_TIMEOUT_S)
+
+    def _is_to_stop(self, task: Task) -> bool:
+        return task.attempt_id in self._tasks
+
+    def _stop_task(self, task: Task) -> None:
+        task.fail(EngineError(f"the TaskExecutor of {task.descriptor.subtask_name} was stopped"))
+
     def _stop_all(self) -> None:
-        for task in list(self._tasks.values()):
-            task.fail(EngineError(f"the TaskExecutor of {task.descriptor.subtask_name} was stopped"))
+        for task in self._sharing():
+            self._stop_task(task)
+        for task in self._tasks_with_threads():  # they got theirs just now, or do not return
+            task.home.run(partial(self._stop_task, task))
         self._shuffle.stop()
         self._acceptor.stop()  # behind what the shuffle environment asked of it
 

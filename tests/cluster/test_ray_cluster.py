@@ -283,3 +283,33 @@ def test_a_worker_whose_function_does_not_return_when_cancelled_ends_and_its_slo
     assert after.code == 0, after.err
     assert [line[-1] for line in after.out.splitlines()] == ["2", "4"]
     assert ray.flinkpy("session", "stop", "stuck").code == 0
+
+
+MEETS = """
+import os, sys, threading, time
+from pathlib import Path
+from flinkpy.datastream import StreamExecutionEnvironment
+
+folder = Path(sys.argv[1])
+
+def meets(number):
+    (folder / f"{os.getpid()}-{threading.get_ident()}").touch()
+    end = time.monotonic() + 60
+    while len(list(folder.iterdir())) < 2:
+        if time.monotonic() > end:
+            raise TimeoutError("the other subtask waits for this one")
+        time.sleep(0.01)
+    return number
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+env.from_collection(list(range(16))).rebalance().map(meets).print()
+env.execute()
+"""
+
+
+@pytest.mark.finding("newcomers 4")
+def test_functions_in_two_slots_of_one_worker_wait_at_the_same_time(ray: RayCluster, tmp_path: Path) -> None:
+    outcome = ray.flinkpy("run", "-t", "ray", "-D", "taskmanager.numberOfTaskSlots=2", ray.job(MEETS, "meets.py"), str(tmp_path))
+    assert outcome.code == 0, outcome.err
+    assert len({each.name.partition("-")[0] for each in tmp_path.iterdir()}) == 1

@@ -11,7 +11,8 @@ _SAVEPOINT = "in the native or in the canonical form; the canonical one is Parqu
 
 DIFFERENT = {
     "pyflink.common.execution_config.ExecutionConfig.set_latency_tracking_interval": "the histograms are in the job's result: get_metrics()",
-    "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_interval": _KEPT,
+    "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_interval":
+        "functions of tasks that share their thread with others are not interrupted; those that wait have a thread",
     "pyflink.common.execution_config.ExecutionConfig.set_task_cancellation_timeout":
         "on Ray the worker ends then, as Flink's does; an embedded job ends without its function, whose thread goes on",
     "pyflink.common.execution_config.ExecutionConfig.set_use_snapshot_compression": _KEPT,

@@ -172,6 +172,22 @@ def test_time_is_split_into_busy_held_back_and_idle(harness: TaskHarness) -> Non
     assert (time.waited(Waiting.INPUT), time.waited(Waiting.OUTPUT), time.busy) == (3, 1, 0)
 
 
+@pytest.mark.finding("newcomers 4")
+def test_a_task_that_could_go_on_is_busy_while_it_waits_for_its_turn() -> None:
+    clock = ManualClock()
+    time = BusyTime(clock)
+    clock.advance(7)  # before its first step
+    for _ in range(3):
+        time.step_begins()
+        clock.advance(1)
+        time.step_ends()
+        clock.advance(3)  # of the others
+    assert (time.busy, time.waited(Waiting.INPUT), time.waited(Waiting.OUTPUT)) == (12, 0, 0)
+    time.stop()
+    clock.advance(5)
+    assert time.busy == 12
+
+
 def test_a_step_under_way_is_busy_time_already() -> None:
     clock = ManualClock()
     time = BusyTime(clock)

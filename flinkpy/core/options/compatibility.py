@@ -40,7 +40,6 @@ def registered_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool
 
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")
 LATENCY_INTERVAL = option("metrics.latency.interval", timedelta, timedelta(), "How often sources send latency markers. 0: never.")
-CANCELLATION_INTERVAL = option("task.cancellation.interval", timedelta, timedelta(seconds=30), "Pause between two attempts to cancel a task.")
 CHANGELOG = option("state.changelog.enabled", bool, None, "Write state changes to a log between checkpoints.",
                    aliases=("state.backend.changelog.enabled",),
                    without_effect="there is no log of changes; execution.checkpointing.incremental writes what has changed")

@@ -44,6 +44,14 @@ class Target(Enum):
     RAY_APPLICATION = "ray-application"
 
 
+class TaskThreadUse(Enum):
+    """Which tasks have a thread of their own."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class OutputForm(Enum):
     """How the client shows what tasks print in other processes."""
 
@@ -130,6 +138,14 @@ CANCELLATION_TIMEOUT = option(
     "task.cancellation.timeout", timedelta, timedelta(minutes=3),
     "How long a cancelled task's function may take to return. Then on Ray its worker ends; embedded, the job ends "
     "without it. 0: no limit.")
+CANCELLATION_INTERVAL = option(
+    "task.cancellation.interval", timedelta, timedelta(seconds=30),
+    "The function of a cancelled task that does not return is interrupted in this interval, the first time after a "
+    "second at most, if its task has a thread of its own. 0: never.")
+TASK_THREAD = option(
+    "task.own-thread", TaskThreadUse, TaskThreadUse.AUTO,
+    "Whether tasks have threads of their own: auto (those whose functions wait, or are opened), always, or never (all "
+    "tasks of a TaskExecutor share one thread).")
 SLOT_OFFER_TIMEOUT = option(
     "taskmanager.slot.timeout",
     timedelta,

@@ -8,6 +8,7 @@ here the second place gets one.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from types import MethodType
@@ -20,6 +21,7 @@ from flinkpy.operators.functions import Function
 
 T = TypeVar("T")
 _FEW = 16  # a longer list holds data
+_OPENING = ("open", "create_reader", "create_writer")  # of sources, sinks, and what stands for a function
 
 
 def with_own_functions(chain: ChainConfig) -> ChainConfig:
@@ -37,6 +39,11 @@ def functions_of_writer(partitioning: Partitioning) -> list[Function]:
 
 def functions_in(holder: Any) -> Iterator[Function]:
     """The function objects that the engine's object holds, each once."""
+    return (value for value in _values_in(holder) if isinstance(value, Function))
+
+
+def _values_in(holder: Any) -> Iterator[Any]:
+    """What the engine's object holds, each once; of other objects not what they hold."""
     seen: set[int] = set()
     waiting = [holder]
     while waiting:
@@ -46,16 +53,33 @@ def functions_in(holder: Any) -> Iterator[Function]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, Function):
-            yield value
+        yield value
         if isinstance(value, (tuple, list)):
             waiting += value if len(value) <= _FEW else ()
         elif isinstance(value, Function) or _is_engines(value):
             waiting += getattr(value, "__dict__", {}).values()
 
 
+def holds_what_is_opened(chain: ChainConfig) -> bool:
+    """Whether something of the program's in the chain is opened, or makes readers or writers: what it acquires then may belong to the thread
+    in which it was opened, as a connection of ``sqlite3`` does, and what belongs to a model on a GPU."""
+    return any(_is_opened(value) for operator in chain.operators for value in (*_values_in(operator.operator), *_values_in(operator.edges)))
+
+
+def _is_opened(value: Any) -> bool:
+    kind = type(value)
+    if isinstance(value, Function):
+        return any("open" in each.__dict__ or "initialize_state" in each.__dict__ for each in kind.__mro__ if not _is_of_engine(each))
+    is_known = _is_of_engine(kind) or kind.__module__.partition(".")[0] in sys.stdlib_module_names
+    return not is_known and any(hasattr(kind, name) for name in _OPENING)
+
+
 def _is_engines(value: Any) -> bool:
-    return not isinstance(value, type) and type(value).__module__.startswith("flinkpy.")
+    return not isinstance(value, type) and _is_of_engine(type(value))
+
+
+def _is_of_engine(kind: type) -> bool:
+    return kind.__module__.startswith("flinkpy.")
 
 
 def _own_operator(chained: ChainedOperator, taken: set[int]) -> ChainedOperator:

@@ -52,7 +52,8 @@ class FeedbackChannel:
         self._hungry = False
         self._wake_head: Callable[[], None] | None = None
         self._call_entry: Callable[[], None] | None = None
-        self._put_records = self._taken_records = 0  # each written by one side only
+        self._put_records = self._taken_records = 0  # the latter is written by the head only
+        self._lock = threading.Lock()
         self._full = False
         self.over = False  # set by the head: what is put from now on is not emitted again
 
@@ -86,7 +87,8 @@ class FeedbackChannel:
     def put(self, item: Item) -> None:
         """Adds an item; never waits."""
         if isinstance(item, RowBatch):
-            self._put_records += len(item.values)
+            with self._lock:  # tail and entry may be in two threads
+                self._put_records += len(item.values)
         self._items.append(item)
         if self._hungry and self._wake_head is not None:
             self._hungry = False

@@ -1,4 +1,8 @@
-"""How a task spends its time: busy in its steps, held back by its consumers, or idle without input. It reads the clock twice per step."""
+"""How a task spends its time: busy in its steps, held back by its consumers, or idle without input. It reads the clock twice per step.
+
+A task that could go on and waits for its turn in the loop's thread is busy, as one of Flink's is whose thread waits for a processor. So the
+three always add up to the whole, and the task that limits a job shows as busy whether it shares its thread or not.
+"""
 
 from __future__ import annotations
 
@@ -20,40 +24,50 @@ class BusyTime:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._busy = self._for_input = self._for_output = 0.0
-        self._in_step = False
         self.reason: Waiting | None = None  # what the task waits for now
-        self._between: Waiting | None = None  # what the time since the last step counts for
-        self._since = 0.0
+        self._counts_for: Waiting | None = None  # what the time counts for that passes now; None: busy
+        self._since: float | None = None  # None: there was no step yet, or the task has ended
 
     def step_begins(self) -> None:
         """The wait until now is over."""
         now = self._clock.monotonic()
-        if self._between is Waiting.INPUT:
-            self._for_input += now - self._since
-        elif self._between is Waiting.OUTPUT:
-            self._for_output += now - self._since
-        self._between, self._since, self._in_step = None, now, True
+        if self._since is not None:
+            self._count(now - self._since)
+        self._counts_for, self._since = None, now
 
     def step_ends(self) -> float:
         """The task was busy since the step began; gives the seconds."""
+        if self._since is None:  # the step was the last one
+            return 0.0
         now = self._clock.monotonic()
         taken = now - self._since
-        self._in_step = False
         self._busy += taken
-        self._between, self._since = self.reason, now
+        self._counts_for, self._since = self.reason, now
         return taken
 
     def stop(self) -> None:
         """The task has ended."""
-        self.step_begins()
-        self.reason, self._in_step = None, False
+        if self._since is not None:
+            self._count(self._clock.monotonic() - self._since)
+        self.reason = self._counts_for = self._since = None
+
+    def _count(self, seconds: float) -> None:
+        if self._counts_for is Waiting.INPUT:
+            self._for_input += seconds
+        elif self._counts_for is Waiting.OUTPUT:
+            self._for_output += seconds
+        else:
+            self._busy += seconds
 
     @property
     def busy(self) -> float:
-        """Seconds spent in steps, up to now: a function that does not return for long is busy meanwhile."""
-        return self._busy + (self._clock.monotonic() - self._since if self._in_step else 0.0)
+        """Seconds of steps and of waiting for the next one, up to now: a function that does not return for long is busy meanwhile."""
+        return self._busy + self._passing(None)
 
     def waited(self, reason: Waiting) -> float:
         """Seconds waited for that, up to now."""
-        running = self._clock.monotonic() - self._since if self._between is reason else 0.0
-        return running + (self._for_input if reason is Waiting.INPUT else self._for_output)
+        return self._passing(reason) + (self._for_input if reason is Waiting.INPUT else self._for_output)
+
+    def _passing(self, kind: Waiting | None) -> float:
+        since = self._since  # read once: this may be another thread
+        return self._clock.monotonic() - since if since is not None and self._counts_for is kind else 0.0

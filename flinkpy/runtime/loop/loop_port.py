@@ -1,4 +1,5 @@
 """A slot loop, as the tasks in it and their runner see it: one thread, in which each task with work gets one bounded step in turn.
+A task may have its steps run in a thread of its own meanwhile (``task_home``).
 
 ``flinkpy.runtime.loop.slot_loop`` is a thread with a poller; the one of ``flinkpy.testing.simulation`` turns in virtual time, when a seed decides.
 """

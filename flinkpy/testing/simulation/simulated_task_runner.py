@@ -107,8 +107,8 @@ def _nothing_to_read(then: Callable[[], object]) -> None:
 class WithoutThread:
     """A runner whose tasks have no thread that could be looked at."""
 
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        return None, None
+    def glance(self) -> list[tuple[int, ExecutionAttemptId | None]]:
+        return []
 
 
 class SimulatedTaskRunner(WithoutThread):

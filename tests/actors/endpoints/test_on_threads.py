@@ -76,8 +76,8 @@ class InstantRunner:
 
     def read_accumulators(self, then: Callable[[], object]) -> None: ...
 
-    def glance(self) -> tuple[int | None, ExecutionAttemptId | None]:
-        return None, None
+    def glance(self) -> list[tuple[int, ExecutionAttemptId | None]]:
+        return []
 
     def reading(self) -> ProcessReading:
         return ProcessReading()

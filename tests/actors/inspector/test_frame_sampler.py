@@ -44,7 +44,7 @@ def running(function: Callable[[], None]) -> Iterator[int]:
 
 @contextmanager
 def sampling(thread: int | None, attempt: ExecutionAttemptId | None = ATTEMPT, clock: ManualClock | None = None) -> Iterator[FrameSampler]:
-    sampler = FrameSampler(lambda: (thread, attempt), clock or SYSTEM_CLOCK)
+    sampler = FrameSampler(lambda: [] if thread is None else [(thread, attempt)], clock or SYSTEM_CLOCK)
     try:
         yield sampler
     finally:
@@ -98,7 +98,7 @@ def test_what_is_old_is_forgotten() -> None:
     clock = ManualClock(1.0)
     attempts = [ATTEMPT]
     with running(waits) as thread:
-        sampler = FrameSampler(lambda: (thread, attempts[0]), clock)
+        sampler = FrameSampler(lambda: [(thread, attempts[0])], clock)
         eventually(lambda: total(sampler.samples_of(JOB, VERTEX)) > 1)
         attempts[0] = ATTEMPT._replace(subtask_index=4)
 
@@ -116,4 +116,4 @@ def test_what_is_old_is_forgotten() -> None:
 def test_a_thread_that_is_not_there_is_not_looked_at(thread: int | None) -> None:
     with sampling(thread) as sampler:
         sampler.samples_of(JOB, VERTEX)
-        assert sampler._look() is None
+        assert sampler._look() == []

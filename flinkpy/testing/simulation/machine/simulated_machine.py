@@ -79,4 +79,5 @@ def simulated_machine(
 ) -> Machine:
     """A machine for the TaskExecutor of that process."""
     return Machine(
-        loops.make, lambda name, slots: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder)
+        loops.make, lambda name, slots: SimulatedFileThread(process, data.faults, steps), data.transport_of(process), stores, disk.backup_folder,
+        has_task_threads=False)
