@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.core.secrets.hidden_secrets import without_secrets
 from flinkpy.core.secrets.users_files import locked, users_folder
 from flinkpy.state.checkpoints.own_folder import remove_abandoned
+from tests.house_files import FILES
 
 
 @pytest.mark.parametrize(("text", "shown"), [
@@ -130,3 +132,9 @@ def test_an_abandoned_folder_that_is_a_link_or_has_one_for_its_lock_is_left_alon
     (within / "flinkpy-rocksdb-b" / "owner").symlink_to(precious / "owner")
     assert remove_abandoned(within) == []
     assert (precious / "owner").exists()
+
+
+def test_every_module_of_the_engine_logs_without_secrets() -> None:
+    own = re.compile(r"^\w+ = logging\.getLogger\((?:__name__|\"flinkpy)", re.MULTILINE)
+    known = {module for module, path in FILES.items() if module.startswith("flinkpy.") and ".testing" not in module and own.search(path.read_text())}
+    assert known == set(), "use engine_logger of flinkpy.core.secrets.engine_logs"

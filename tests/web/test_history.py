@@ -180,11 +180,15 @@ def test_archived_jobs_are_listed_when_their_cluster_is_gone(folder: Path) -> No
 
 
 def test_an_archive_that_cannot_be_written_is_told_and_does_not_keep_the_job_from_ending(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "file").write_text("no folder")
+    """One that can be written when the cluster starts, and not when the job ends."""
+    def refuses(*arguments: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("flinkpy.web.history.archiving.archive", refuses)
     try:
-        job_id = divide(tmp_path / "file", [1])
+        job_id = divide(folder, [1])
         assert f"({job_id}) is not archived: " in caplog.text
     finally:
         stop_embedded()

@@ -37,7 +37,7 @@ def test_the_page_of_a_session_shows_its_job_and_its_workers(browser: Any, ray: 
             rows = found.page.get_by_role("table", name="TaskExecutors").locator("tbody tr")
             rows.nth(1).wait_for()
             assert rows.count() == 2
-            rows.first.get_by_role("link").click()
+            rows.first.get_by_role("link").first.click()
             found.see("CPU time")
             found.see_role("link", "Logs").click()
             found.page.get_by_role("table", name="Log files").get_by_role("link").first.wait_for()
