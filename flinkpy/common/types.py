@@ -91,7 +91,7 @@ class Row:
         try:
             return self._fields.index(name)  # type: ignore[union-attr]  # a row without names ends in the handler
         except (ValueError, AttributeError):
-            known = ", ".join(self._fields) if self._fields else "it has no field names"
+            known = listed(self._fields) if self._fields else "it has no field names"
             raise KeyError(f"this Row has no field {name!r} ({known})") from None
 
     def __getattr__(self, name: str) -> Any:
@@ -227,6 +227,15 @@ def _row_class(names: tuple[str, ...]) -> type[Row]:
 
     fields = {name: property(getter(at), setter(at)) for at, name in enumerate(names) if not hasattr(Row, name)}
     return type("Row", (Row,), {**fields, "__slots__": (), "_fields": names})
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message; those with blanks at an end are in quotes.
+
+    >>> listed(["a", " b"])
+    "a, ' b'"
+    """
+    return ", ".join(name if name and name == name.strip() else repr(name) for name in names)
 
 
 def rows_of_columns(names: tuple[str, ...], columns: Sequence[Sequence[Any]], length: int) -> list[Row]:

@@ -176,7 +176,7 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_told_with_file_and_place(tmp_path: Path) -> None:
     (tmp_path / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
-    with pytest.raises(ProgramError, match=r"latin.txt is not utf-8: byte 8 .*charset="):
+    with pytest.raises(ProgramError, match=r"latin.txt, line 2: byte 3 of the line is not utf-8: .*charset_name="):
         read_all(TextFileSource(tmp_path / "latin.txt"))
     assert read_all(TextFileSource(tmp_path / "latin.txt", charset="latin-1")) == ["fine", "café"]
 

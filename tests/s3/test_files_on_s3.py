@@ -54,6 +54,15 @@ def test_files_patterns_and_folders_are_found(bucket: Bucket) -> None:
         find_files(bucket.url("nothing"))
 
 
+@pytest.mark.finding("bugs 10")
+def test_brackets_in_a_key_are_letters_of_its_name(bucket: Bucket) -> None:
+    for path in ("in/a[1].txt", "in/a1.txt", "in/[b]/c.txt"):
+        put(bucket, path, f"{path}\n".encode())
+    assert read_all(TextFileSource(bucket.url("in/a[1].txt"))) == ["in/a[1].txt"]
+    assert read_all(TextFileSource(bucket.url("in/[b]"))) == ["in/[b]/c.txt"]
+    assert read_all(TextFileSource(bucket.url("in/a[0-9].txt"))) == ["in/a1.txt"]
+
+
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 def test_columns_go_to_the_bucket_and_back(bucket: Bucket, format: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()

@@ -13,6 +13,7 @@ from flinkpy.columns.values.exact_arrays import array_of
 from flinkpy.columns.values.exact_casts import cast_exactly
 from flinkpy.columns.values.inference import inferred_type
 from flinkpy.common.types import Row, rows_of_columns
+from flinkpy.core.errors import ProgramError
 
 
 def python_values(column: Any) -> list[Any]:
@@ -26,8 +27,18 @@ def python_values(column: Any) -> list[Any]:
         column = column.cast(kind.value_type)
     elif _has_rows(kind):
         return _nested_values(column)
-    listed: list[Any] = column.to_pylist()
+    in_micros = _times_in_microseconds(kind)
+    listed: list[Any] = (column if in_micros.equals(kind) else column.cast(in_micros)).to_pylist()
     return listed
+
+
+def _times_in_microseconds(kind: Any) -> Any:
+    """The type with microseconds in times of day, as Python has them. A cast to it refuses finer ones, which Arrow's own conversion cuts."""
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if _is_list(kind) and not kind.value_type.equals(_times_in_microseconds(kind.value_type)):
+        return pa.list_(kind.value_field.with_type(_times_in_microseconds(kind.value_type)))
+    return kind
 
 
 def _has_rows(kind: Any) -> bool:
@@ -120,7 +131,31 @@ def rows_of_batch(data: Any) -> list[Row]:
     >>> rows_of_batch(pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}))
     [Row(a=1, b='x'), Row(a=2, b=None)]
     """
-    return rows_of_columns(tuple(data.schema.names), [python_values(column) for column in data.columns], data.num_rows)
+    try:
+        columns = [python_values(column) for column in data.columns]
+    except (OverflowError, ValueError, pa.ArrowException) as error:
+        raise _beyond_python(data) or error from error
+    return rows_of_columns(tuple(data.schema.names), columns, data.num_rows)
+
+
+def _beyond_python(data: Any) -> Exception | None:
+    """Says which value no object of Python holds: days before year 1 and after 9999, and what is finer than microseconds."""
+    for field, column in zip(data.schema, data.columns):
+        for at in range(len(column)):
+            try:
+                python_values(column.slice(at, 1))
+            except (OverflowError, ValueError, pa.ArrowException) as error:
+                value = f"column {field.name!r} holds {_shown(column.slice(at, 1))} ({field.type})"
+                return ProgramError(f"row {at} of a batch: {value}, which no object of Python holds ({error}); work on columns, or cast it with "
+                                    f"select(col({field.name!r}).cast(...)) before rows are made")
+    return None
+
+
+def _shown(column: Any) -> str:
+    try:
+        return str(column.cast(pa.string())[0].as_py())
+    except pa.ArrowException:
+        return " ".join(str(column).split())[:200]
 
 
 def batch_of_rows(values: Sequence[Any], schema: Any) -> Any:

@@ -64,7 +64,19 @@ def _opened(stream: IO[bytes], file: FileInfo) -> tuple[Any, Any]:
     from flinkpy.formats.avro.avro_schema import AvroSchema, column_schema, record_type, require_fastavro
 
     reader = require_fastavro().reader(stream)
-    return reader, column_schema(record_type(AvroSchema(reader.writer_schema), file.path), file.path)
+    return reader, column_schema(record_type(AvroSchema(_without_unions_of_one(reader.writer_schema)), file.path), file.path)
+
+
+def _without_unions_of_one(schema: Any) -> Any:
+    """The parsed schema with the type itself in place of a union that has no other. The reader gives values, whatever the union."""
+    if isinstance(schema, list):
+        return _without_unions_of_one(schema[0]) if len(schema) == 1 else [_without_unions_of_one(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _without_unions_of_one(each) if key in ("type", "items", "values") else each for key, each in schema.items()}
+    if "fields" in found:
+        found["fields"] = [_without_unions_of_one(field) for field in found["fields"]]
+    return found
 
 
 def _batch(records: list[Any], fields: list[Any]) -> Any:

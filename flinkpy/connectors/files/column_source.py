@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from flinkpy.common.types import listed
 from flinkpy.connectors.files.broken_lines import BrokenLine
 from flinkpy.connectors.files.partition_folders import PartitionFolders
 from flinkpy.connectors.files.paths import FileInfo, NoFilesError, PathArgument, at_home, find_files
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 
 SCHEMAS_AT_ONCE = 16  # are read concurrently, as each may be a request to an object store
+
+
+_MOST_LEVELS = 60  # Arrow's messages have 64, with those around the column
 
 
 @dataclass(frozen=True)
@@ -150,13 +154,17 @@ class ColumnFileSource(Source[RowsSplit]):
         missing = [name for name in columns or [] if name not in full.names]
         first = self._files[0].path if self._files else str(paths)
         if missing:
-            raise ProgramError(f"{first} has no column {', '.join(map(repr, missing))}; it has {', '.join(full.names)}")
+            raise ProgramError(f"{first} has no column {', '.join(map(repr, missing))}; it has {listed(full.names)}")
         names = full.names if columns is None else columns
         chosen, there = Counter(names), Counter(full.names)
         doubled = [name for name in chosen if chosen[name] > 1 or there[name] > 1]
         if doubled:
             raise ProgramError(f"{first}: two columns would be called {doubled[0]!r}; choose others with columns=")
         self._schema = pa.schema([full.field(name) for name in names])
+        too_deep = next((field.name for field in self._schema if _is_nested_beyond(field.type, _MOST_LEVELS)), None)
+        if too_deep is not None:
+            raise ProgramError(f"{first}: column {too_deep!r} has more than {_MOST_LEVELS} levels of objects and lists within each other, and Arrow "
+                               "sends no more between processes; leave it out with columns=, or read the lines with read_text_file()")
         self._has_required = not all(field.nullable for field in self._schema)
         in_files = [field for field in self._schema if field.name in self._full_schema.names]
         self._in_files = self._schema if len(in_files) == len(self._schema) else pa.schema(in_files)
@@ -278,3 +286,9 @@ class ColumnFileSource(Source[RowsSplit]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._files)} files: {', '.join(self._schema.names)})"
+
+
+def _is_nested_beyond(kind: Any, levels: int) -> bool:
+    """Whether structs, lists and maps lie within each other in more than so many levels."""
+    parts = [kind.field(at).type for at in range(kind.num_fields)]
+    return bool(parts) and (not levels or any(_is_nested_beyond(part, levels - 1) for part in parts))

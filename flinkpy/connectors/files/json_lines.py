@@ -121,6 +121,18 @@ def mended(line: bytes, schema: Any, read: Callable[[bytes], Any]) -> Any:
     return read(b"{" + b", ".join(text[1:-1] for text in in_order) + b"}").to_batches()[0]
 
 
+def told(line: bytes, why: str) -> str:
+    """What Arrow says of a line that is no object, in words of JSON lines."""
+    text = line.strip()
+    if text.startswith(b"[") and "changed from object to array" in why:
+        return "the line is an array, and a line of JSON lines is one object; write each element of it as a line, as jq -c '.[]' does"
+    if text.endswith(b","):
+        return "a comma follows the object, and lines of JSON lines have none behind them"
+    if text == b"{" or "Missing a name for object member" in why:
+        return "the object does not end on its line; write each object as one line, as jq -c '.' does"
+    return why
+
+
 def first_misfit(line: bytes, read: Callable[[bytes], Any]) -> str | None:
     """The first field of a line that alone is refused; None if there is none."""
     return next((name for name, text in _fields(line).items() if not _is_read(text, read)), None)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, type_for_both
-from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary
+from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, told, type_for_both
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary, refuse_other_kind
 from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
@@ -55,7 +55,7 @@ class JsonLinesSource(InferredFileSource):
         try:
             for place, block in _blocks(FileSplit("", file, 0, None), most_bytes):
                 if self._on_error == "fail":
-                    yield read_first(block, _ENDS.all, shown_schema,
+                    yield read_first(block, _ENDS.all, _shown_or_told,
                                      lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
                 else:
                     yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
@@ -84,7 +84,10 @@ class JsonLinesSource(InferredFileSource):
         try:
             return self._read(block)
         except pa.ArrowInvalid as error:
-            is_one = block.count(b"\n", 0, len(block) - 1) == 0 and not any(sign in str(error) for sign in ("olumn", "is not in the schema"))
+            is_line = block.count(b"\n", 0, len(block) - 1) == 0
+            if is_line and (why := told(block, str(error))) != str(error):
+                raise pa.ArrowInvalid(why) from error
+            is_one = is_line and not any(sign in str(error) for sign in ("olumn", "is not in the schema"))
             name = first_misfit(block, self._read) if is_one else None
             if name is None:
                 raise
@@ -118,6 +121,16 @@ class JsonLinesSource(InferredFileSource):
                                lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
 
 
+def _shown_or_told(block: bytes) -> pa.Schema:
+    import pyarrow as pa
+
+    try:
+        return shown_schema(block)
+    except pa.ArrowInvalid as error:
+        lines = block.splitlines()
+        raise pa.ArrowInvalid(told(lines[-1] if lines else b"", str(error))) from error
+
+
 def _refuse_maps(schema: Any) -> None:
     import pyarrow as pa
 
@@ -133,4 +146,6 @@ def _blocks(split: FileSplit, most_bytes: int | None = None) -> Iterator[tuple[i
     with closing(LineBlocks(split, _BLOCK_BYTES if most_bytes is None else min(_BLOCK_BYTES, most_bytes))) as blocks:
         while (found := blocks.next()) is not None:
             offset, block = found
+            if not offset:
+                refuse_other_kind(split.file.path, block[:16])
             yield offset, block.removeprefix(codecs.BOM_UTF8) if not offset else block

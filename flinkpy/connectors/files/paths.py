@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import errno
 import glob
+import gzip
+import logging
 import os
 import re
 import socket
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +28,27 @@ from flinkpy.core.file_systems import file_system, shown, split_url, told
 
 PathArgument = str | Path | Sequence[str | Path]
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
+_LOG = logging.getLogger(__name__)
 _FILE_URI = "file:///"
+_FILLED = 5  # bytes: more than the length of what is compressed takes, which may be zero
+
+
+_MAGIC = {
+    b"\x1f\x8b\x08": "compressed with gzip: give its name the ending .gz", b"BZh91AY&SY": "compressed with bzip2: give its name the ending .bz2",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard: give its name the ending .zst",
+    b"\x04\x22\x4d\x18": "compressed with LZ4: give its name the ending .lz4",
+    b"\xfd7zXZ\x00": "compressed with xz, which Arrow does not read: compress it with gzip or zstd instead",
+    b"PK\x03\x04": "a ZIP archive: unpack it, or compress its files with gzip or zstd instead",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive: unpack it", b"PAR1\x15": "a Parquet file: read it with from_parquet()",
+    b"Obj\x01": "an Avro file: read it with from_avro()",
+}
+
+
+def refuse_other_kind(path: str, beginning: bytes) -> None:
+    """Raises ProgramError if a file that should hold text begins as a compressed file, an archive or a file of columns does."""
+    for magic, kind in _MAGIC.items():
+        if beginning.startswith(magic):
+            raise ProgramError(f"{path} is {kind}")
 
 
 class NoFilesError(ProgramError):
@@ -75,14 +98,23 @@ def at_home(paths: PathArgument) -> PathArgument:
 def _find(path: str) -> list[FileInfo]:
     if "://" in path:
         return _find_remote(path)
-    matches = [path] if os.path.exists(path) else _matches(path)
+    matches = [path] if os.path.lexists(path) else _matches(path)
     if not matches:
         error = NoFilesError if fixed_part(path) != path.rstrip("/") else ProgramError
         raise error(f"no such file or directory: {path}" + ("" if os.path.isabs(path) else f" (looked in {os.getcwd()})"))
-    found = [info for match in matches for info in _walk(match)]
+    found = [info for match in matches for info in (_walk(match) if len(matches) == 1 else _walk_match(match))]
     if not found:
         raise NoFilesError(f"no files in {path}")
     return list(dict.fromkeys(found))  # ``folder/**`` matches a file and also every folder that contains it
+
+
+def _walk_match(path: str) -> Iterator[FileInfo]:
+    """Of one match among others: what is no plain file is left out, as in a folder."""
+    kind = None if os.path.isdir(path) else _other_kind(path)
+    if kind is None:
+        yield from _walk(path)
+    else:
+        _LOG.warning("left out: %s is %s", path, kind)
 
 
 def _matches(pattern: str) -> list[str]:
@@ -92,15 +124,39 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _walk(path: str) -> Iterator[FileInfo]:
-    if os.path.isfile(path):
+    if not os.path.isdir(path):
+        kind = _other_kind(path)
+        if kind is not None:
+            raise ProgramError(f"{path} is {kind}; sources read plain files and folders of them")
         yield FileInfo(os.path.abspath(path), os.path.getsize(path))
         return
-    for folder, folders, names in os.walk(path):
+    seen: set[str] = set()
+    for folder, folders, names in os.walk(path, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:  # a link that leads back, or to what another one leads to
+            folders.clear()
+            continue
+        seen.add(real)
         folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in sorted(names):
-            if not _is_hidden(name):
-                file = os.path.join(os.path.abspath(folder), name)
+            if _is_hidden(name):
+                continue
+            file = os.path.join(os.path.abspath(folder), name)
+            kind = _other_kind(file)
+            if kind is None:
                 yield FileInfo(file, os.path.getsize(file))
+            else:
+                _LOG.warning("left out: %s is %s", file, kind)
+
+
+def _other_kind(path: str) -> str | None:
+    """What the path is, if it is no plain file. Nothing else is opened: a pipe would wait for its other end."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "a link to what is not there"
+    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+    return next((kind for is_a, kind in kinds if is_a(mode)), None)
 
 
 def _find_remote(url: str) -> list[FileInfo]:
@@ -111,11 +167,16 @@ def _find_remote(url: str) -> list[FileInfo]:
         system, root = file_system(store)
         fixed = fixed_part(within)
         start = root + fixed
+        exact = system.get_file_info(root + within.rstrip("/")) if fixed != within.rstrip("/") else None
+        if exact is not None and exact.type is not fs.FileType.NotFound:  # brackets and stars are letters of its name
+            fixed = within.rstrip("/")
+            start = root + fixed
         info = system.get_file_info(start)
         infos = system.get_file_info(fs.FileSelector(start, recursive=True)) if info.type is fs.FileType.Directory else [info]
     except (OSError, ValueError, NotImplementedError) as error:
         raise ProgramError(f"cannot look at {shown(store)}{within}: {told(error, store)}") from error
-    wanted = re.compile(re.escape(root) + _pattern(within.rstrip("/")) + r"(?:/.*)?", re.DOTALL)
+    pattern = re.escape(fixed) if fixed == within.rstrip("/") else _pattern(within.rstrip("/"))
+    wanted = re.compile(re.escape(root) + pattern + r"(?:/.*)?", re.DOTALL)
     files = [one for one in infos if one.type is fs.FileType.File and not _is_hidden(one.path[len(start):], within[len(fixed):])]
     found = [FileInfo(shown(store) + one.path[len(root):], int(one.size), store) for one in files if wanted.fullmatch(one.path)]
     if not found:
@@ -164,7 +225,11 @@ def open_binary(info: FileInfo, offset: int = 0) -> IO[bytes]:
         return cast("IO[bytes]", stream)
     import pyarrow as pa
 
-    compressed = pa.CompressedInputStream(open_seekable(info), info.compression)
+    compressed: Any
+    if info.compression == "gzip" and _ends_in_zeros(info):
+        compressed = gzip.GzipFile(fileobj=open_seekable(info))
+    else:
+        compressed = pa.CompressedInputStream(open_seekable(info), info.compression)
     while offset > 0:
         skipped = len(compressed.read(min(offset, 1 << 20)))
         if not skipped:
@@ -182,6 +247,13 @@ def _on_this_host(info: FileInfo) -> Iterator[None]:
         told = (f"No such file or directory on {socket.gethostname()}, where it is to be read (it was found when the program was built, so it may be "
                 "on another machine, or gone since; on Ray all nodes must see it, in a shared folder or an object store)")
         raise FileNotFoundError(errno.ENOENT, told, info.path) from None
+
+
+def _ends_in_zeros(info: FileInfo) -> bool:
+    """Whether a file of gzip is filled up with zeros, as tapes and some tools do, which Python's reader passes over, and Arrow's does not."""
+    with open_seekable(info) as file:
+        file.seek(max(0, info.size - _FILLED))
+        return info.size > _FILLED and not any(file.read(_FILLED))
 
 
 def open_seekable(info: FileInfo) -> Any:

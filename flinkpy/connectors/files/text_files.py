@@ -9,18 +9,22 @@ finish its last line. Every line is read exactly once, wherever the cuts fall.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
-from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary
+from flinkpy.connectors.files.paths import FileInfo, PathArgument, find_files, open_binary, refuse_other_kind
 from flinkpy.connectors.source_api.enumerators import SplitQueue
 from flinkpy.connectors.source_api.readers import SequentialReader, SplitReader
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.core.elements import Batch, RowBatch
 from flinkpy.core.errors import ProgramError
 
+if TYPE_CHECKING:
+    from flinkpy.connectors.files.broken_lines import BrokenLine
+
+OnBrokenText = Literal["fail", "skip", "replace"]
 DEFAULT_SPLIT_BYTES = 16 << 20
 _LEAST_SPLIT_BYTES = 64 << 10
 BLOCK_BYTES = 256 << 10
@@ -113,14 +117,24 @@ class LineBlocks:
         self._stream.close()
 
 
+def fail_at(line: BrokenLine) -> None:
+    """Raises ProgramError for a line that is not in its file's charset."""
+    raise ProgramError(f"{line.file}, line {line.line}: {line.why}; name the encoding with charset_name=, or leave such lines out with on_error=")
+
+
 class LineReader(SplitReader[FileSplit]):
     """Lines as text, without their ends."""
 
-    def __init__(self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES) -> None:
-        self._split, self._charset = split, charset
+    def __init__(
+        self, split: FileSplit, charset: str, block_bytes: int = BLOCK_BYTES, *, refuse: Callable[[BrokenLine], None] = fail_at,
+        replaces: bool = False,
+    ) -> None:
+        self._split, self._charset, self._refuse = split, charset, refuse
+        self._errors = "replace" if replaces else "strict"
         self._behind_mark = "utf-8" if codecs.lookup(charset).name == "utf-8-sig" else charset  # only a file begins with a byte order mark
         self._blocks = LineBlocks(split, block_bytes)
-        self._lines: list[str] = []
+        self._lines: list[Any] = []  # texts, and a BrokenLine for each line that is none
+        self._has_broken = False
         self._offset, self._next, self._last = split.offset, 0, 0
         skip = split.skip
         while skip and self._load():  # blocks may be cut differently from the first time
@@ -132,18 +146,37 @@ class LineReader(SplitReader[FileSplit]):
         if found is None:
             return False
         self._offset, block = found
+        if not self._offset and self._split.file.compression is None:
+            refuse_other_kind(self._split.file.path, block[:16])
+        charset = self._behind_mark if self._offset else self._charset
         try:
-            text = block.decode(self._behind_mark if self._offset else self._charset)
-        except UnicodeDecodeError as error:
-            raise ProgramError(
-                f"{self._split.file.path} is not {self._charset}: byte {self._offset + error.start} {error.reason}; name its encoding with charset="
-            ) from None
+            text = block.decode(charset, self._errors)
+        except UnicodeDecodeError:
+            self._lines, self._next, self._has_broken = self._decoded(block, charset), 0, True
+            return True
         lines = text.split("\n")
         if text.endswith("\n"):
             lines.pop()
         self._lines = [line[:-1] if line.endswith("\r") else line for line in lines] if "\r" in text else lines
-        self._next = 0
+        self._next, self._has_broken = 0, False
         return True
+
+    def _decoded(self, block: bytes, charset: str) -> list[Any]:
+        """The lines of a block, and a BrokenLine for each that is not in the charset."""
+        from flinkpy.connectors.files.broken_lines import BrokenLine, lines_before
+
+        found: list[Any] = []
+        before: int | None = None
+        for number, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
+            line = line.removesuffix(b"\r")
+            try:
+                found.append(line.decode(charset if not number else self._behind_mark))
+            except UnicodeDecodeError as error:
+                if before is None:
+                    before = lines_before(open_binary(self._split.file), self._offset or 0)
+                why = f"byte {error.start} of the line is not {self._charset}: {error.reason}"
+                found.append(BrokenLine(self._split.file.path, before + number + 1, line.decode("ascii", "backslashreplace"), why))
+        return found
 
     def next_batch(self, limit: int) -> Batch | None:
         if self._next >= len(self._lines) and not self._load():
@@ -151,7 +184,13 @@ class LineReader(SplitReader[FileSplit]):
             return None
         start = self._last = self._next
         self._next = min(start + limit, len(self._lines))
-        return RowBatch(self._lines[start:self._next])
+        lines = self._lines[start:self._next]
+        if not self._has_broken:
+            return RowBatch(lines)
+        for line in lines:
+            if not isinstance(line, str):
+                self._refuse(line)
+        return RowBatch([line for line in lines if isinstance(line, str)])
 
     def snapshot(self) -> FileSplit:
         return replace(self._split, offset=self._offset, skip=self._next)
@@ -180,13 +219,21 @@ class TextFileSource(Source[FileSplit]):
     files are decompressed. Lines are in order within a split of ``split_bytes`` (None: files are not cut); at
     parallelism 1 the splits are in order too. Raises ProgramError if there is no such file.
 
+    ``on_error`` says what happens to a line with bytes that are not in the charset: it fails the job (``"fail"``), it is left
+    out (``"skip"``), or it has U+FFFD in their place (``"replace"``), as in Flink.
+
     >>> env.from_source(TextFileSource("logs/*.txt"), WatermarkStrategy.no_watermarks(), "logs")  # doctest: +SKIP
     """
 
     has_timestamps = False
+    takes_error_policy = True
 
-    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES) -> None:
+    def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = DEFAULT_SPLIT_BYTES, *,
+                 on_error: OnBrokenText = "fail") -> None:
         check_charset(charset)
+        if on_error not in ("fail", "skip", "replace"):
+            raise ProgramError(f'on_error= of lines of text is "fail", "skip" or "replace", or an ErrorPolicy; this is {on_error!r:.80}')
+        self._on_error = on_error
         self._files = find_files(paths)
         self._charset, self._split_bytes = charset, split_bytes
 
@@ -202,7 +249,17 @@ class TextFileSource(Source[FileSplit]):
             yield from cut_file(file, file.size) if self._split_bytes is None else cut_for_readers(file, self._split_bytes, parallelism)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
-        return SequentialReader(context, lambda split: LineReader(split, self._charset))
+        return line_reader(context, self._charset, self._on_error)
 
     def __repr__(self) -> str:
         return f"TextFileSource({len(self._files)} files, {sum(file.size for file in self._files)} bytes)"
+
+
+def line_reader(context: ReaderContext, charset: str, on_error: OnBrokenText = "fail") -> SourceReader[FileSplit]:
+    """The reader of a source of lines."""
+    def leave_out(line: BrokenLine) -> None:
+        context.leave_out(line, line.why)
+
+    refuse = leave_out if context.diverts or on_error == "skip" else fail_at
+    replaces = on_error == "replace" and not context.diverts
+    return SequentialReader(context, lambda split: LineReader(split, charset, refuse=refuse, replaces=replaces))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, at_home, find_files
-from flinkpy.connectors.files.text_files import FileSplit, LineReader, check_charset, cut_file
-from flinkpy.connectors.source_api.readers import SequentialReader
+from flinkpy.connectors.files.text_files import FileSplit, check_charset, cut_file, line_reader
 from flinkpy.connectors.source_api.source import (
     Boundedness,
     ReaderContext,
@@ -56,6 +55,7 @@ class WatchedTextFileSource(Source[FileSplit]):
     """
 
     has_timestamps = False
+    takes_error_policy = True
 
     def __init__(self, paths: PathArgument, charset: str = "utf-8", split_bytes: int | None = None, *, interval_ms: int) -> None:
         check_charset(charset)
@@ -72,7 +72,7 @@ class WatchedTextFileSource(Source[FileSplit]):
         return cut_file(file, max(file.size, 1) if self._split_bytes is None else self._split_bytes)
 
     def create_reader(self, context: ReaderContext) -> SourceReader[FileSplit]:
-        return SequentialReader(context, lambda split: LineReader(split, self._charset))
+        return line_reader(context, self._charset)
 
     def __repr__(self) -> str:
         return f"WatchedTextFileSource({self._paths!r}, every {self._interval_s:g} s)"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from flinkpy.connectors.files.broken_lines import OnError
     from flinkpy.connectors.files.paths import PathArgument
+    from flinkpy.connectors.files.text_files import OnBrokenText
     from flinkpy.connectors.source_api.source import Source
     from flinkpy.operators.functions import SourceFunction
 
@@ -96,13 +97,18 @@ class Sources(ABC, Generic[S]):
         with located():
             return self._read(DataGeneratorSource(function, count, rate, columns=columns), "Data Generator Source", type_info)
 
-    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> S:
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8", *, on_error: OnBrokenText | ErrorPolicy = "fail") -> S:
         """Reads the lines of a text file, of all files in a folder, or of files that match a pattern with ``*``; also
-        of compressed files. Raises ProgramError if there is no such file."""
+        of compressed files. Raises ProgramError if there is no such file.
+
+        A line with bytes that are not in the charset fails the job. With ``on_error="skip"`` it is left out, with
+        ``"replace"`` it has U+FFFD in their place, as in Flink, and with ``ErrorPolicy.divert(tag)`` it goes to a side
+        output as the dead letter of a ``BrokenLine``."""
         from flinkpy.connectors.files.text_files import TextFileSource
 
         with located():
-            return self._read(TextFileSource(file_path, charset_name), "Text File Source", Types.STRING())
+            source = TextFileSource(file_path, charset_name, on_error="fail" if isinstance(on_error, ErrorPolicy) else on_error)
+            return self._read_lines(source, "Text File Source", on_error, Types.STRING())
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> S:
         """Reads text from a TCP server, cut at the delimiter. The stream is unbounded; it ends when the server closes
@@ -140,7 +146,7 @@ class Sources(ABC, Generic[S]):
         batch_rows: int | None = None, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8", quote_char: str | None = '"',
         column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None, newlines_in_values: bool = True,
         split_bytes: int | None = None, on_error: OnError | ErrorPolicy = "fail", watch_interval: Duration | timedelta | int | None = None,
-        infer_all: bool = False,
+        infer_all: bool = False, escape: str | None = None, decimal_point: str = ".",
     ) -> S:
         """Reads CSV files with a header line as columns. ``schema`` (a ``pyarrow.Schema``) gives the types; by default the
         beginnings of the files show them, and with ``infer_all`` the whole of all files. Raises ProgramError if there is
@@ -148,7 +154,9 @@ class Sources(ABC, Generic[S]):
 
         A field without quotes whose text is one of ``null_values`` is null; text in quotes is never null, not even empty text.
         ``column_names`` are the names of columns without a header line, or instead of those in it. ``skip_rows`` lines
-        come before the header; lines that begin with ``comment`` are no records.
+        come before the header; lines that begin with ``comment`` are no records. ``escape="\\\\"`` is for files in which
+        a backslash makes a quote, a delimiter or a line end text, as dumps of MySQL, Hive and Spark do; then ``null_values=["\\\\N"]``
+        are nulls of theirs. ``decimal_point=","`` reads 1,5 as a number.
 
         With ``newlines_in_values=False`` every line end ends a record. Then large UTF-8 files are cut into parts of about
         ``split_bytes``, which several subtasks read.
@@ -168,7 +176,8 @@ class Sources(ABC, Generic[S]):
                                null_values=null_values, encoding=encoding, quote_char=quote_char, column_names=column_names, skip_rows=skip_rows,
                                comment=comment, newlines_in_values=newlines_in_values,
                                split_bytes=DEFAULT_SPLIT_BYTES if split_bytes is None else split_bytes, on_error=_of_source(on_error),
-                               watch_interval_ms=_interval(watch_interval), infer_all=infer_all)
+                               watch_interval_ms=_interval(watch_interval), infer_all=infer_all,
+                               escape=escape, decimal_point=decimal_point)
             return self._read_lines(source, "CSV Source", on_error)
 
     def from_json_lines(
@@ -261,8 +270,8 @@ class Sources(ABC, Generic[S]):
         recorded.transformation.parallelism = 1
         return self._as_stream(recorded)
 
-    def _read_lines(self, source: Source[Any], name: str, on_error: OnError | ErrorPolicy) -> S:
-        recorded = read_source(self.program, source, name)
+    def _read_lines(self, source: Source[Any], name: str, on_error: str | ErrorPolicy, type_info: TypeInformation | None = None) -> S:
+        recorded = read_source(self.program, source, name, type_info)
         if isinstance(on_error, ErrorPolicy):
             set_error_policy(recorded, on_error)
         return self._as_stream(recorded)

@@ -18,7 +18,8 @@ class CsvOptions:
     - ``header``: whether its first line has the names of the columns; ``column_names``: their names, instead of those;
     - ``skip_rows``: so many lines come before it; ``comment``: lines that begin with this text are no records;
     - ``null_values``: fields without quotes that are null; ``quote_char``: None if quotes have no meaning;
-    - ``newlines_in_values``: whether quoted fields may contain line ends.
+    - ``newlines_in_values``: whether quoted fields may contain line ends;
+    - ``escape``: the character behind it is taken as it is, as ``\\"`` is; ``decimal_point``: "," in most of Europe.
     """
 
     delimiter: str = ","
@@ -30,12 +31,18 @@ class CsvOptions:
     encoding: str = "utf-8"
     quote_char: str | None = '"'
     newlines_in_values: bool = True
+    escape: str | None = None
+    decimal_point: str = "."
 
     def __post_init__(self) -> None:
         if not isinstance(self.delimiter, str) or len(self.delimiter.encode()) != 1:
             raise ProgramError(f"a CSV file's delimiter is one character, this is {self.delimiter!r:.80}")
         if self.quote_char is not None and (not isinstance(self.quote_char, str) or len(self.quote_char.encode()) != 1):
             raise ProgramError(f"a CSV file's quote_char is one character or None, this is {self.quote_char!r:.80}")
+        if self.escape is not None and (not isinstance(self.escape, str) or len(self.escape.encode()) != 1 or self.escape == self.quote_char):
+            raise ProgramError(f"a CSV file's escape is one character that is not its quote_char, or None; this is {self.escape!r:.80}")
+        if self.decimal_point not in (".", ",") or self.decimal_point == self.delimiter:
+            raise ProgramError(f'a CSV file\'s decimal_point is "." or ",", and not its delimiter; this is {self.decimal_point!r:.80}')
         if self.comment is not None and (not isinstance(self.comment, str) or not self.comment):
             raise ProgramError(f"comment= takes the text that lines of comments begin with, this is {self.comment!r:.80}")
         for name in ("header", "newlines_in_values"):
@@ -48,7 +55,8 @@ class CsvOptions:
     @property
     def quotes(self) -> RecordEnds:
         """Where records end, if quoted fields may contain line ends."""
-        return RecordEnds(self.delimiter.encode(), None if self.quote_char is None else self.quote_char.encode())
+        quote, escape = (None if mark is None else mark.encode() for mark in (self.quote_char, self.escape))
+        return RecordEnds(self.delimiter.encode(), quote, escape)
 
     @property
     def ends(self) -> RecordEnds:

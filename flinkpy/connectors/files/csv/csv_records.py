@@ -21,13 +21,24 @@ _STARTS = (0x0A, 0x0D)  # a field begins behind these, and behind the delimiter
 
 @dataclass(frozen=True)
 class RecordEnds:
-    """Finds them in blocks of bytes that begin with a record. ``quote`` None: quotes have no meaning."""
+    """Finds them in blocks of bytes that begin with a record. ``quote`` None: quotes have no meaning. A quote, a delimiter or a
+    line end behind ``escape`` is text."""
 
     delimiter: bytes
     quote: bytes | None
+    escape: bytes | None = None
+
+    def _plain(self, block: bytes) -> bytes:
+        """The block with other text of the same length in place of what is escaped."""
+        return block if self.escape is None or self.escape not in block else self._escaped.sub(b"xx", block)
+
+    @cached_property
+    def _escaped(self) -> re.Pattern[bytes]:
+        return re.compile(re.escape(self.escape or b"") + b".", re.DOTALL)
 
     def last(self, block: bytes) -> int:
         """How many bytes of the block are whole records."""
+        block = self._plain(block)
         line_end = b"\n"
         end = block.rfind(line_end) + 1
         if not end:  # line ends of old Macs; the last byte may be the first half of a line end of two
@@ -45,6 +56,7 @@ class RecordEnds:
 
     def all(self, block: bytes) -> Any:
         """Where each whole record of the block ends, as an array; the last one also if no line end follows."""
+        block = self._plain(block)
         data = np.frombuffer(block, np.uint8)
         is_end = data == _STARTS[0]
         if b"\r" in block:
@@ -57,13 +69,35 @@ class RecordEnds:
 
     def never_closed(self, block: bytes) -> int | None:
         """Where the block's last quote is, if it opens a field and none closes it."""
+        block = self._plain(block)
         if self.quote is None or self.quote not in block:
             return None
         quotes = self._quotes(block)
         return int(quotes[-1]) if len(quotes) % 2 else None
 
+    def escaped_by_backslash(self, block: bytes) -> int | None:
+        """Where a quote closes a field though a backslash comes before it and text behind it: that of a file with escapes."""
+        if self.quote is None or self.escape is not None or b"\\" not in block or not self._suspicious.search(block):
+            return None
+        data = np.frombuffer(block, np.uint8)
+        closing = self._quotes(block)[1::2]
+        closing = closing[(closing > 0) & (closing + 1 < len(data))]
+        follows = data[closing + 1]
+        ends = (*_STARTS, ord(self.delimiter), ord(self.quote))
+        found = closing[(data[closing - 1] == ord("\\")) & ~np.isin(follows, ends)]
+        return int(found[0]) if len(found) else None
+
+    @cached_property
+    def _suspicious(self) -> re.Pattern[bytes]:
+        quote = re.escape(self.quote or b"")
+        return re.compile(rb"\\%b[^%b%b\r\n]" % (quote, quote, re.escape(self.delimiter)))
+
     def are_within_lines(self, block: bytes) -> bool:
-        """Whether every quoted field ends on the line that it begins on."""
+        """Whether every quoted field ends on the line that it begins on, and no line end is escaped."""
+        plain = self._plain(block)
+        if plain is not block and plain.count(b"\n") < block.count(b"\n"):
+            return False
+        block = plain
         if self.quote is None or self.quote not in block or self._plain_record.fullmatch(block):
             return True
         return not (np.searchsorted(self._quotes(block), replace(self, quote=None).all(block)) % 2).any()
@@ -124,7 +158,7 @@ class RecordBlocks:
     def __iter__(self) -> Iterator[bytes]:
         rest = self._begun
         while read := self._stream.read(max(self._block_bytes - len(rest), len(rest))):  # twice as much within a long record
-            if self._ends.quote is None and (end := read.rfind(b"\n") + 1):  # what most blocks are, with one copy less
+            if self._ends.quote is self._ends.escape is None and (end := read.rfind(b"\n") + 1):  # what most blocks are, with one copy less
                 block, rest = b"".join((rest, memoryview(read)[:end])), read[end:]
                 yield block
                 continue

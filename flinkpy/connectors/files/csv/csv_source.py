@@ -46,7 +46,7 @@ class CsvSource(InferredFileSource):
         header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8",
         quote_char: str | None = '"', column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None,
         newlines_in_values: bool = True, split_bytes: int = DEFAULT_SPLIT_BYTES, on_error: OnError = "fail", watch_interval_ms: int | None = None,
-        infer_all: bool = False,
+        infer_all: bool = False, escape: str | None = None, decimal_point: str = ".",
     ) -> None:
         if not header and schema is None and column_names is None:
             raise ProgramError("a CSV file without a header line needs schema= or column_names=, which name its columns")
@@ -54,7 +54,7 @@ class CsvSource(InferredFileSource):
         if names is None and schema is not None and not header:
             names = tuple(schema.names)
         self._options = CsvOptions(delimiter, header, names, skip_rows, comment, texts(null_values, "null_values="), encoding, quote_char,
-                                   newlines_in_values)
+                                   newlines_in_values, escape, decimal_point)
         self._infer_all = infer_all
         self._split_bytes, self._on_error = split_bytes, check_on_error(on_error, schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
@@ -116,7 +116,7 @@ class CsvSource(InferredFileSource):
         file, options = split.file, self._options
         header = read_header(file, options)
         self._refuse_absent(header)
-        if options.newlines_in_values:
+        if options.newlines_in_values and options.escape is None:
             by_lines = replace(options, newlines_in_values=False)
             parser = self._parser(by_lines, header)
             for place, block in blocks_behind(header, file, by_lines):

@@ -46,6 +46,7 @@ class CsvParser:
         self._read_as = None if schema is None else changed(as_text(schema, is_of_bytes), in_microseconds)
         self._is_read_otherwise = schema is not None and not schema.equals(self._read_as)
         self._quotes = options.quotes
+        self._escaped_null = None if options.escape is None else _null_that_begins_with(options.escape, options)
         self._comment = None
         if options.comment is not None:
             self._comment = re.compile(rb"(?m)^" + re.escape(options.comment.encode()) + rb".*\n?")
@@ -100,6 +101,10 @@ class CsvParser:
         wrong = None if self._read_as is None else nulls_in_required(read.columns, [self._read_as.field(name) for name in read.schema.names])
         if wrong is not None:
             raise pa.ArrowInvalid(wrong)
+        if (place := self._quotes.escaped_by_backslash(block)) is not None:
+            shown = block[max(0, place - 20):place + 20]
+            raise pa.ArrowInvalid(f"a field has text behind its closing quote, and a backslash before that: {shown!r}; "
+                                  "if backslashes escape quotes, give escape='\\\\'")
         if not self._options.newlines_in_values:
             self._refuse_line_ends_in_quotes(block, read.num_rows)
         if self._refuses_rounded and (large := {name for batch in read.to_batches() for name in with_large_floats(batch)}):
@@ -165,12 +170,14 @@ class CsvParser:
 
     @property
     def _options_of_one(self) -> CsvOptions:
-        return replace(self._options, quote_char='"', delimiter=",", comment=None)
+        return replace(self._options, quote_char='"', delimiter=";", comment=None, escape=None)
 
     def _parse(self, block: bytes, names: Sequence[str] | None, types: Any, wanted: Sequence[str] | None,
                options: dict[str, Any] | None = None, *, lenient: bool = False) -> Any:
         if self._comment is not None:
             block = self._without_comments(block)
+        if self._escaped_null is not None:
+            block = self._escaped_null.sub(rb"\1\2\2\3", block)
         if names is not None and (not block or (block.isspace() and not block.strip(b"\r\n"))):  # strip() would copy a block that is not empty
             fields = types if types is not None else pa.schema([(name, pa.null()) for name in names])
             return pa.schema([fields.field(name) for name in wanted or names if name in fields.names]).empty_table()
@@ -180,11 +187,12 @@ class CsvParser:
         options = self._options
         return {
             "read_options": csv.ReadOptions(use_threads=False, block_size=_WHOLE_BLOCK, column_names=names, autogenerate_column_names=names is None),
-            "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False, newlines_in_values=True,
+            "parse_options": csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char or False,
+                                              escape_char=options.escape or False, newlines_in_values=True,
                                               invalid_row_handler=(lambda row: "skip") if lenient else None),
             "convert_options": csv.ConvertOptions(
                 column_types=types, include_columns=wanted, include_missing_columns=True, null_values=options.null_values, strings_can_be_null=True,
-                quoted_strings_can_be_null=False),
+                quoted_strings_can_be_null=False, decimal_point=options.decimal_point),
         }
 
     def _without_comments(self, block: bytes) -> bytes:
@@ -194,6 +202,13 @@ class CsvParser:
         ends = self._options.ends.all(block).tolist()
         records = [block[start:end] for start, end in zip([0, *ends], ends)]
         return b"".join([record for record in records if not self._options.is_comment(record)])
+
+
+def _null_that_begins_with(escape: str, options: CsvOptions) -> re.Pattern[bytes] | None:
+    """Finds fields such as ``\\N``, the null of MySQL and Hive, of which Arrow would take only the N."""
+    names = [re.escape(text[1:].encode()) for text in options.null_values if text.startswith(escape) and len(text) > 1]
+    mark, delimiter = re.escape(escape.encode()), re.escape(options.delimiter.encode())
+    return re.compile(rb"(?m)(^|%b)(%b)((?:%b)\r?(?:%b|$))" % (delimiter, mark, b"|".join(names), rb"(?=%b)" % delimiter)) if names else None
 
 
 def type_for_both(one: Any, other: Any) -> Any:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from flinkpy.connectors.files.csv.csv_options import CsvOptions
 from flinkpy.connectors.files.csv.csv_records import OpenRecord, RecordBlocks
 from flinkpy.connectors.files.csv.csv_values import CsvParser
-from flinkpy.connectors.files.paths import FileInfo, open_binary
+from flinkpy.connectors.files.paths import FileInfo, open_binary, refuse_other_kind
 from flinkpy.connectors.files.text_files import FileSplit, LineBlocks
 
 BLOCK_BYTES = 1 << 20  # less is parsed at a higher cost
@@ -34,7 +34,7 @@ def read_header(file: FileInfo, options: CsvOptions) -> Header:
     """The header of this file. Raises ArrowInvalid for bytes that are no text in its encoding."""
     names: Sequence[str] = options.column_names or ()
     with closing(open_utf8(file, options.encoding)) as stream:
-        place, rest = _behind_skipped(stream, options.skip_rows)
+        place, rest = _behind_skipped(stream, file, options.skip_rows)
         if not options.header:
             return Header(names, place)
         for block in RecordBlocks(stream, options.ends, _HEADER_BYTES, LONGEST_RECORD, rest):
@@ -49,9 +49,10 @@ def read_header(file: FileInfo, options: CsvOptions) -> Header:
     return Header(names, place)
 
 
-def _behind_skipped(stream: IO[bytes], lines: int) -> tuple[int, bytes]:
+def _behind_skipped(stream: IO[bytes], file: FileInfo, lines: int) -> tuple[int, bytes]:
     """The byte behind the byte order mark and so many lines, and what was read from there on. Raises ArrowInvalid if there are not so many."""
     read = stream.read(_HEADER_BYTES)
+    refuse_other_kind(file.path, read[:16])
     place = len(codecs.BOM_UTF8) if read.startswith(codecs.BOM_UTF8) else 0
     for passed in range(lines):
         while (end := read.find(b"\n", place)) < 0:
