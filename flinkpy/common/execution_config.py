@@ -177,7 +177,9 @@ class ExecutionConfig:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExecutionConfig) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]  # its options change
+    def __hash__(self) -> int:
+        """The same for all: options change, and what is equal has one hash."""
+        return hash(ExecutionConfig)
 
     def __repr__(self) -> str:
         return f"ExecutionConfig({self._values})"

@@ -43,7 +43,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
 
     def __init__(self, checkpoint_path: str | None = None, max_state_size: int | None = None) -> None:
-        self._path = checkpoint_path
+        self._path = None if checkpoint_path is None else _without_end(checkpoint_path)
         self._max_state_size = _whole(self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size, "max_state_size", 1)
 
     def get_checkpoint_path(self) -> str | None:
@@ -63,6 +63,12 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return found if self._path is None else {**found, options.CHECKPOINT_DIRECTORY.key: self._path}
 
 
+def _without_end(path: str) -> str:
+    """The folder without a slash behind its name, as Flink gives it."""
+    shortened = path.rstrip("/")
+    return path if not shortened or shortened.endswith(":") else shortened
+
+
 class FileSystemCheckpointStorage(CheckpointStorage):
     """In files below ``checkpoint_path``, a folder or a URI. State smaller than the threshold (bytes) is kept in the checkpoint's metadata.
 
@@ -78,7 +84,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         threshold = -1 if file_state_size_threshold is None else _whole(file_state_size_threshold, "file_state_size_threshold", -1)
         if threshold > self.MAX_FILE_STATE_THRESHOLD:
             raise ConfigurationError(f"file_state_size_threshold is at most {self.MAX_FILE_STATE_THRESHOLD} bytes, this is {threshold}")
-        self._path, self._threshold, self._buffer = checkpoint_path, threshold, _whole(write_buffer_size, "write_buffer_size", -1)
+        self._path, self._threshold, self._buffer = _without_end(checkpoint_path), threshold, _whole(write_buffer_size, "write_buffer_size", -1)
 
     def get_checkpoint_path(self) -> str:
         return self._path

@@ -62,7 +62,7 @@ class MemorySize:
 class SlotSharingGroup:
     """A slot sharing group: its name, and what its slots must have.
 
-    >>> group = SlotSharingGroup.builder("gpu").set_cpu_cores(2).set_external_resource("gpu", 1).build()
+    >>> group = SlotSharingGroup.builder("gpu").set_cpu_cores(2).set_task_heap_memory_mb(512).set_external_resource("gpu", 1).build()
     >>> group.get_cpu_cores(), group.get_external_resources()
     (2.0, {'gpu': 1.0})
     """
@@ -163,6 +163,10 @@ class SlotSharingGroup:
             return self
 
         def build(self) -> SlotSharingGroup:
+            """The group. Raises ProgramError for CPU cores without memory, as Flink does."""
+            if self._cpu_cores is not None and self._heap is None:
+                raise ProgramError(f"slot sharing group {self._name!r} says how many CPU cores its slots have, and not how much memory: "
+                                   "call set_task_heap_memory_mb(...), too")
             return SlotSharingGroup(self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, self._external)
 
 

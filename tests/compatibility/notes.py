@@ -33,6 +33,9 @@ DIFFERENT = {
     "pyflink.datastream.connectors.file_system.FileSplitAssignerProvider": "file systems report no locations here, so splits go in order",
     "pyflink.datastream.connectors.file_system.RollingPolicy.default_rolling_policy": "checked after each batch, not after each record",
     "pyflink.datastream.connectors.file_system.StreamingFileSink": _PARTS,
+    "pyflink.datastream.data_stream.DataStream.execute_and_collect":
+        "of a keyed stream it gives the records; PyFlink gives Row(key, record), as its keyed streams consist of these",
+    "pyflink.datastream.data_stream.DataStream.key_by": "a key is hashable, in BATCH too: a list or a dict is refused",
     "pyflink.datastream.data_stream.CachedDataStream": "caches bounded streams in any mode, in files on the program's machine",
     "pyflink.datastream.stream_execution_environment.StreamExecutionEnvironment.add_python_archive":
         "embedded, a link in the working directory leads to what is unpacked; what has that name there already stays, and is told",

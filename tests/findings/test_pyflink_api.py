@@ -15,10 +15,13 @@ from flinkpy.common import Configuration, ExecutionConfig, Row, Types
 from flinkpy.common.pyflink_imports import install, uninstall
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import ConfigurationError, JobExecutionError, ProgramError
+from flinkpy.core.options.state import folders
 from flinkpy.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.datastream.checkpoint_config import CheckpointConfig
+from flinkpy.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from flinkpy.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from flinkpy.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+from flinkpy.datastream.state_backend import EmbeddedRocksDBStateBackend
 from flinkpy.datastream.window import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
 
@@ -225,3 +228,26 @@ def test_embedded_functions_find_the_interpreter_that_was_chosen(tmp_path: Path,
     env.set_python_executable(str(other))
     assert env.from_collection([1]).take(1) == [1]
     assert f"and not {other}: start the program with it" in caplog.text
+
+
+@pytest.mark.finding("faults 11")
+def test_folders_of_rocksdb_may_be_file_urls() -> None:
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths("file:///tmp/a/", "file:///tmp/b/", "file://var/c", "/tmp/d")
+    assert backend.get_db_storage_paths() == ["/tmp/a", "/tmp/b", "/c", "/tmp/d"]
+    assert folders("file:///tmp/a:/tmp/b/, file:/tmp/c") == ["/tmp/a", "/tmp/b", "/tmp/c"]
+    assert folders("/profile:/x") == ["/profile", "/x"]
+    with pytest.raises(ConfigurationError, match="local folders are needed"):
+        folders("/tmp/a,s3://bucket/states")
+
+
+@pytest.mark.finding("faults 14")
+def test_small_things_that_pyflinks_own_tests_ask_for() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    config, other = env.get_config(), StreamExecutionEnvironment.get_execution_environment().get_config()
+    assert (config == other, hash(config) == hash(other)) == (True, True)
+    with pytest.raises(ProgramError, match=r"set_task_heap_memory_mb\(\.\.\.\), too"):
+        SlotSharingGroup.builder("one").set_cpu_cores(1.0).build()
+    assert FileSystemCheckpointStorage("file://var/checkpoints/").get_checkpoint_path() == "file://var/checkpoints"
+    assert JobManagerCheckpointStorage("/var/checkpoints/").get_checkpoint_path() == "/var/checkpoints"
+    assert FileSystemCheckpointStorage("file:///").get_checkpoint_path() == "file:///"

@@ -179,3 +179,19 @@ def test_credits_travel_in_lots() -> None:
         receiver.frame_arrived(0, 1, 0)
         receiver.batch_consumed(0, 1)
     assert grants == [64, 32, 32]
+
+
+@pytest.mark.finding("faults 9")
+def test_what_a_sender_that_has_ended_did_not_use_goes_to_a_channel_that_waits() -> None:
+    grants: list[tuple[int, int]] = []
+    pool = NetworkBufferPool(5).create_pool("gate", 4, 5)
+    receiver = ReceiverCredits(2, 2, 3, pool, lambda channel, count: grants.append((channel, count)))
+    for channel in (0, 1):
+        receiver.open_window(channel)
+    receiver.backlog_announced(0, 5)  # takes the only floating segment
+    receiver.backlog_announced(1, 5)
+    assert (grants, pool.in_use) == ([(0, 2), (1, 2), (0, 1)], 5)
+    receiver.sender_ended(0)
+    assert receiver.holds(0) == (0, 0)
+    assert grants[3:] == [(1, 1)]
+    assert pool.in_use == 3

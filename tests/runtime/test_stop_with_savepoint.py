@@ -237,3 +237,35 @@ def test_a_savepoint_that_stops_nothing_is_as_a_checkpoint(make: Make) -> None:
     at = stopping.out.index(CheckpointBarrier(5, 0, options(SnapshotType.SAVEPOINT)))
     stopping.settle()
     assert len(stopping.out) > at + 1
+
+
+class FinishesLater(SourceOperator):
+    """Ends at once, but is not done with its end before it ``may_end``, as an operator that waits for answers."""
+
+    may_end = False
+
+    def emit_next(self) -> InputStatus:
+        return InputStatus.END_OF_INPUT
+
+    def finish(self) -> None:
+        self.output.emit(RowBatch(["the end"]))
+
+    @property
+    def drained(self) -> bool:
+        return self.may_end
+
+    def set_listener(self, on_available: Callable[[], None]) -> None:
+        self.on_available = on_available
+
+
+@pytest.mark.finding("faults 9")
+def test_no_barrier_begins_while_the_operators_finish(make: Make) -> None:
+    operator, barrier = FinishesLater(), CheckpointBarrier(5, 0, CheckpointOptions())
+    finishing = make(operator)
+    finishing.settle()
+    finishing.tell(BeginCheckpoint(5, 0, CheckpointOptions()))
+    assert finishing.out[-2:] == [END, ["the end"]], "its state is half that of before the end, half that of after"
+    operator.may_end = True
+    operator.on_available()
+    finishing.settle()
+    assert finishing.out[-4:] == [["the end"], EndOfData(), barrier, EndOfPartition()]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from flinkpy.core.errors import CheckpointError, ConfigurationError, SavepointRestoreError
-from flinkpy.core.ids import OperatorId
+from flinkpy.core.ids import JobVertexId, OperatorId
 from flinkpy.core.lifecycles import ExecutionState, JobState
 from flinkpy.core.options.checkpointing import CheckpointMode, CheckpointRetention, CheckpointSettings
-from flinkpy.graph.checkpoints import CompletedCheckpoint, OperatorCheckpoint, OperatorSubtaskState, SubtaskSnapshot
+from flinkpy.graph.checkpoints import CompletedCheckpoint, DataSetState, OperatorCheckpoint, OperatorSubtaskState, SubtaskSnapshot
 from flinkpy.graph.job_graph import JobGraph, OperatorInfo
 from flinkpy.scheduler.checkpointing.state_assignment import task_restore
 from flinkpy.scheduler.protocol import (
@@ -583,6 +583,24 @@ def test_state_that_has_no_keys_does_not_depend_on_the_max_parallelism() -> None
     state = {0: OperatorSubtaskState(operator=handle("list"))}
     checkpoint = CompletedCheckpoint(3, 0, {OperatorId("b"): OperatorCheckpoint("B", 1, 64, state)})
     assert restored(running(pipeline(1), restored=checkpoint)) == {3}
+
+
+@pytest.mark.finding("faults 9")
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_the_first_checkpoint_aligns_if_records_in_flight_go_another_way_than_they_were_on(parallelism: int) -> None:
+    graph = pipeline(parallelism)
+    [edge] = graph.vertex(JobVertexId("B")).inputs
+    in_flight = DataSetState(2, 2, edge.consumer, edge.input_index, edge.ship_strategy, ())
+    earlier = replace(earlier_checkpoint(graph), in_flight={edge.data_set.id: in_flight})
+    world = running(graph, settings(alignment_timeout_ms=0), restored=earlier)
+
+    def timeout_of_next() -> int | None:
+        [trigger] = [command for command in world.fire(DUE) if isinstance(command, TriggerCheckpoint)]
+        acknowledge(world)
+        return trigger.options.alignment_timeout_ms
+
+    assert timeout_of_next() == (0 if parallelism == 2 else None)
+    assert timeout_of_next() == 0
 
 
 # -- the end ---------------------------------------------------------------------------------------------------------------------

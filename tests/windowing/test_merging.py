@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flinkpy.common import Time
 from flinkpy.core.errors import EngineError
-from flinkpy.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, TimeWindow
+from flinkpy.datastream.window import EventTimeSessionWindows, EventTimeTrigger, MergingWindowAssigner, TimeWindow
 from flinkpy.windowing.general.merging_window_set import Merge, MergingWindowSet
 from flinkpy.windowing.session_windows import DynamicEventTimeSessionWindows
 from tests.windowing.contexts import AssignerContext
+from tests.windowing.harness import listing, summing
 
 
 def sessions() -> MergingWindowSet[TimeWindow]:
@@ -114,3 +116,36 @@ def test_whatever_comes_in_whatever_order_each_session_ends_up_with_its_records(
             expected.append((TimeWindow(time, time + gap), [(time, gap)]))
     assert sorted((window, sorted(state[place])) for window, place in kept.items()) == expected
     assert len(state) == len(kept)
+
+
+def gap_of(record: tuple[str, int, int]) -> int:
+    return record[2]
+
+
+APART = [(("a", number, 2), 10 * number) for number in (1, 2, 3)]  # three open sessions
+BRIDGE = (("a", 100, 50), 9)  # its own session reaches over all of them
+
+
+@pytest.mark.finding("faults 9")
+def test_a_record_that_joins_several_open_sessions_takes_the_contents_of_all() -> None:
+    assigner = EventTimeSessionWindows.with_dynamic_gap(gap_of)
+    window = TimeWindow(9, 59)
+    for trigger in (None, EventTimeTrigger.create()):
+        sums = summing(assigner, trigger).push(*APART, BRIDGE).end()
+        assert [value[1] for value in sums.values()] == [106]
+        lists = listing(assigner, trigger=trigger, function=lambda key, window, found: [(window, sorted(record[1] for record in found))])
+        assert lists.push(*APART, BRIDGE).end().values() == [(window, [1, 2, 3, 100])]
+
+
+@pytest.mark.finding("faults 9")
+@pytest.mark.parametrize("late_by", [0, 5])
+def test_windows_that_have_merged_leave_no_timers(late_by: int) -> None:
+    class Own(EventTimeTrigger):
+        """Any trigger of a program's own: its windows are not those of the fast way."""
+
+    windows = summing(EventTimeSessionWindows.with_gap(Time.milliseconds(5)), Own(), allowed_lateness=late_by)
+    windows.push((("a", 1), 0))
+    alone = len(windows.operator._service.event)
+    for time in range(3, 60, 3):
+        windows.push((("a", 1), time))
+    assert len(windows.operator._service.event) == alone

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from enum import Enum
 
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.options.schema import option
 
 
@@ -24,10 +26,20 @@ ROCKSDB_WRITE_BUFFER = option(
     "state.backend.rocksdb.writebuffer.size", int, 64 << 20, "Bytes of written data kept in memory before it goes to a file.", memory=True)
 
 
-def folders(text: str | None) -> list[str]:
-    """The folders that an option lists, separated as Flink allows: by commas, or as in ``PATH``.
+_FILE_URL = re.compile(r"(?<![^,:\s])file:(//[^/,]*)?(?=/)")  # up to its path
+_URL = re.compile(r"(?<![^,:\s])[A-Za-z][\w+.-]+://")
 
-    >>> folders("/a, /b"), folders(None)
-    (['/a', '/b'], [])
+
+def folders(text: str | None) -> list[str]:
+    """The folders that an option lists, separated as Flink allows: by commas, or as in ``PATH``. A folder may be a
+    ``file:`` URL. Raises ConfigurationError for another URL, as these are folders of the machine.
+
+    >>> folders("/a, /b"), folders("file:///tmp/a/,file:///tmp/b"), folders(None)
+    (['/a', '/b'], ['/tmp/a', '/tmp/b'], [])
     """
-    return [folder for part in (text or "").replace(os.pathsep, ",").split(",") if (folder := part.strip())]
+    paths = _FILE_URL.sub("", text or "")
+    remote = _URL.search(paths)
+    if remote is not None:
+        raise ConfigurationError(f"{remote.group()}...: local folders are needed here, or file: URLs of them, not {paths!r:.200}")
+    parts = [part.strip() for part in paths.replace(os.pathsep, ",").split(",")]
+    return [part.rstrip("/") or "/" for part in parts if part]

@@ -194,6 +194,17 @@ def test_an_offer_that_is_never_answered_is_taken_back_in_time() -> None:
     rest(cluster)
 
 
+@pytest.mark.finding("faults 9")
+def test_a_slot_whose_offer_is_not_answered_in_time_is_free_again_before_the_request_times_out() -> None:
+    cluster = make_cluster()
+    lose(cluster, "offer_slots", 10**6)
+    cluster.result(dispatcher(cluster).submit_job(job(parallelism=1, run_s=None)))
+    cluster.network.run_for(3)
+    slots = cluster.workers[ResourceId("te-1")].executor.holdings.slots
+    assert [slot.state.name for slot in slots.of_job(JobId("job"))] == ["ALLOCATED"]
+    assert cluster.network.run_until(lambda: not slots.of_job(JobId("job")), 5), "the time for an answer is over"
+
+
 def test_a_lost_cancellation_is_repeated() -> None:
     cluster = make_cluster()
     client = dispatcher(cluster)
