@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,10 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flinkpy.common import Row, Types
+from flinkpy.common import Row, Types, WatermarkStrategy
 from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import DataStream, KeyedProcessFunction, ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
 from flinkpy.table.expressions import col, lit
+from flinkpy.testing.connectors.paced_source import PacedSource
 
 PAIR = Types.ROW_NAMED(["g", "n"], [Types.STRING(), Types.LONG()])
 STREAMING, BATCH = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
@@ -138,3 +140,27 @@ def test_a_table_of_a_stream_that_does_not_end_is_refused() -> None:
     with pytest.raises(ProgramError, match=r"to_pandas\(\) waits for the end .* does not end: call take\(n\)"):
         endless().to_pandas()
     assert len(endless().limit(3).to_arrow()) == 3
+
+
+@pytest.mark.finding("newcomers 1")
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_a_restart_from_a_checkpoint_changes_nothing_in_a_table(form: str, tmp_path: Path) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment({
+        "execution.checkpointing.interval": "10 ms", "execution.checkpointing.dir": str(tmp_path), "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 3, "restart-strategy.fixed-delay.delay": "10 ms"})
+    env.set_parallelism(2)
+    source = PacedSource([(Row(g="abc"[n % 3], n=n), n) for n in range(60)], pace=5, splits=2, fail_behind=30)
+    records = env.from_source(source, WatermarkStrategy.no_watermarks(), "paced").map(lambda row: row, PAIR).key_by("g")
+    running = totals(records) if form == "columns" else records.reduce(lambda one, other: Row(g=one.g, n=one.n + other.n))
+    assert found(running) == [("a", 570), ("b", 590), ("c", 610)]
+    assert source.has_failed
+
+
+@pytest.mark.ray
+@pytest.mark.finding("newcomers 1")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")
+def test_a_dataset_of_ray_has_the_last_row_of_each_key(on_ray: None) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment({"client.progress": False})
+    env.set_parallelism(2)
+    rows = totals(env.from_arrow(pd.DataFrame({"g": list("ababab"), "n": range(6)}), batch_rows=1)).to_ray_dataset().take_all()
+    assert sorted((row["g"], row["n"]) for row in rows) == [("a", 6), ("b", 9)]
