@@ -152,6 +152,6 @@ class LocalRpcService(BaseRpcService):
         self._timers.stop()
         self._background.stop()
         self._processes.pop(self.process, None)
-        self.asks.close(f"the rpc service {self.process} has stopped")
+        self.asks.close(f"the rpc service {self.process} has stopped", self.ended)
         for watch in list(self._watches):
             watch.report(f"process {self.process} has stopped")

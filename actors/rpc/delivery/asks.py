@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from flinkpy.actors.rpc.delivery.envelope import PROTOCOL_VERSION, Handshake, Request, RpcInvocation
 from flinkpy.actors.rpc.service import Cancellable, MainThread
 from flinkpy.core.clock import Clock
-from flinkpy.core.errors import EndpointNotRunningError, EngineError, RpcTimeoutError
+from flinkpy.core.errors import EndpointNotRunningError, EngineError, RpcError, RpcTimeoutError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import FencingToken
 
@@ -43,6 +43,7 @@ class PendingAsks:
         self._armed = False
         self._lock = threading.Lock()
         self.closed: str | None = None  # why no more asks are sent
+        self._ended: RpcError | None = None  # what all are told then, if the process has ended by itself
 
     def __len__(self) -> int:
         return len(self._open)
@@ -75,10 +76,14 @@ class PendingAsks:
             if error is not None:
                 self.answer(request_id, None, error)
 
-    def close(self, reason: str) -> None:
-        """Fails the open asks and all later ones."""
-        self.closed = reason
-        self.fail(lambda ask: EndpointNotRunningError(f"{reason}: {ask.method} at {ask.address} not answered"))
+    def close(self, reason: str, error: RpcError | None = None) -> None:
+        """Fails the open asks and all later ones: with ``error`` if it is given."""
+        self.closed, self._ended = reason, error
+        self.fail(lambda ask: self.refusal(f"{ask.method} at {ask.address} not answered"))
+
+    def refusal(self, what: str) -> RpcError:
+        """Why nothing is asked any more."""
+        return self._ended or EndpointNotRunningError(f"{self.closed}: {what}")
 
     def _arm(self) -> None:
         with self._lock:
@@ -132,7 +137,7 @@ class RpcLine:
     def ask(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
         asks = self._asks
         if asks.closed is not None:
-            return Future.failed(EndpointNotRunningError(f"{asks.closed}: {method} at {self.address} not sent"))
+            return Future.failed(asks.refusal(f"{method} at {self.address} not sent"))
         request_id, future = asks.open(self.caller, self.address, method)
         try:
             self._transmit(self.process, RpcInvocation(self.endpoint, method, args, kwargs, self.token, request_id))
@@ -145,7 +150,7 @@ class RpcLine:
         """Asks whether the endpoint exists, speaks this version and has that gateway."""
         asks = self._asks
         if asks.closed is not None:
-            return Future.failed(EndpointNotRunningError(f"{asks.closed}: no connection to {self.address}"))
+            return Future.failed(asks.refusal(f"no connection to {self.address}"))
         request_id, future = asks.open(self.caller, self.address, "handshake")
         self._transmit(self.process, Handshake(self.endpoint, gateway, PROTOCOL_VERSION, request_id, self._sender))
         return future

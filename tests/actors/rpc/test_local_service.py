@@ -15,7 +15,7 @@ import pytest
 from flinkpy.actors.rpc.local_service import LocalRpcService
 from flinkpy.actors.rpc.threads import BackgroundThreads, TimerThread
 from flinkpy.core.clock import SYSTEM_CLOCK
-from flinkpy.core.errors import EndpointNotRunningError
+from flinkpy.core.errors import EndpointNotRunningError, ProcessEndedError
 from flinkpy.core.futures import Future, all_of
 
 from .sample import Sample, SampleGateway
@@ -170,3 +170,15 @@ def test_an_endpoint_that_has_stopped_is_not_held_by_its_timers() -> None:
     gc.collect()
     assert held() is None
     service.stop().result(30)
+
+
+@pytest.mark.finding("gaps G12")
+def test_who_asks_through_a_service_that_ended_by_an_error_gets_this_error_also_when_it_has_stopped() -> None:
+    service = LocalRpcService()
+    endpoint = Sample(service)
+    endpoint.start()
+    gateway = service.connect(None, endpoint.address, SampleGateway).result(30)
+    service.refuse_all(ProcessEndedError("it ended: KeyError", is_bug=True))
+    service.stop().result(30)
+    with pytest.raises(ProcessEndedError, match=r"^it ended: KeyError$"):
+        gateway.echo(1).result(30)

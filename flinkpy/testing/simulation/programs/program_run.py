@@ -71,7 +71,7 @@ class ProgramRun:
         slots = SlotConfig(scenario.slots, None, IDLE, REQUEST, OFFER)
         self.cluster = cluster = SimulatedCluster(
             scenario.seed, scenario.network, rpc_config=RPC, slot_config=slots, failing_files=scenario.failing_files, machines=self,
-            masters_come_back=bool(scenario.masters_crashes))
+            masters_come_back=bool(scenario.masters_crashes), workers_ask=scenario.workers_ask)
         self.network = network = cluster.network
         network.echoes = scenario.echoes
         cluster.files.tears_manifests = not scenario.masters_crashes

@@ -34,6 +34,9 @@ RESTARTS = {
 }
 
 
+DIE_TOGETHER_FROM = 1000  # seeds before it that found something stay as they were
+
+
 @dataclass(frozen=True)
 class Rescale:
     """After so many seconds the job is cancelled, and another one goes on from its newest checkpoint, with this parallelism. If it ``claims`` that,
@@ -77,6 +80,7 @@ class ProgramScenario:
     rescale: Rescale | None = None
     savepoint: SavepointPlan | None = None
     echoes: float = 0.0
+    workers_ask: bool = False  # who leads, as on Ray; else they are told
 
     @staticmethod
     def undisturbed(program: str, parallelism: int) -> ProgramScenario:
@@ -115,9 +119,17 @@ class ProgramScenario:
             extended = replace(extended, configuration={**extended.configuration, **_local_recovery(chance)})
         if turn % 7 in (1, 4):
             extended = replace(extended, echoes=0.3)
+        if self.seed >= DIE_TOGETHER_FROM and extended.masters_crashes:
+            extended = extended._with_workers_that_die_with_masters(random.Random(self.seed * 7919 + 8))
         if extended.rescale is not None:
             extended = replace(extended, rescale=replace(extended.rescale, claims=turn % 3 == 1))
         return extended
+
+    def _with_workers_that_die_with_masters(self, chance: random.Random) -> ProgramScenario:
+        """At each death of the masters a worker dies, in the same instant or a moment before or after."""
+        together = [max(0.0, each.at_s + chance.choice((0.0, 0.0, -0.01, 0.01, 0.3))) for each in self.masters_crashes]
+        crashes = tuple(Crash(at_s, chance.randrange(100), chance.random() < 0.5, 2 * chance.random()) for at_s in together)
+        return replace(self, crashes=(*self.crashes, *crashes), workers_ask=True)
 
 
 def _rocksdb(chance: random.Random) -> dict[str, Any]:
