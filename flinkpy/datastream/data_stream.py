@@ -182,6 +182,10 @@ class DataStream(StreamVerbs["DataStream"], StreamResults):
     if not TYPE_CHECKING:  # mypy must report a missing attribute
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name in ("schema", "columns"):  # the property has raised that it knows none
+                from flinkpy.datastream.results.looks import unknown_columns
+
+                raise unknown_columns(self.recorded)
             raise no_such_method(self, name, KeyedStream)
 
         def __getitem__(self, key: Any) -> NoReturn:

@@ -44,6 +44,7 @@ def test_a_stream_tells_its_fields_without_running() -> None:
             _ = nothing_known.schema
         with pytest.raises(ProgramError, match=r"take\(1\)"):
             _ = nothing_known.columns
+        assert (hasattr(nothing_known, "schema"), hasattr(nothing_known, "columns")) == (False, False)
 
 
 @settings(max_examples=5, deadline=None)

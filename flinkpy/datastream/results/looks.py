@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkpy.common.typeinfo import RowTypeInfo, TupleTypeInfo, Types
 from flinkpy.common.types import Row
+from flinkpy.core.errors import ProgramError
 from flinkpy.datastream.checks import located, refuse
 from flinkpy.datastream.results.whole_results import arrow_table
 from flinkpy.datastream.streams.recorded import ColumnStream, RecordedStream
@@ -25,20 +26,28 @@ if TYPE_CHECKING:
 _EXACT = ("mean", "deviation", "least", "greatest")
 
 
+class UnknownColumns(ProgramError, AttributeError):
+    """Raised by ``schema`` and ``columns``; an AttributeError too, so that ``hasattr`` answers."""
+
+
 def schema_of(stream: RecordedStream) -> pa.Schema:
     """Implements ``schema``."""
-    if isinstance(stream, ColumnStream):
-        if stream.schema is None:
-            raise refuse("schema: only the batches will show the columns of this stream; give map_batches(..., schema=...) a schema, or look at "
-                         "take(1)")
+    if isinstance(stream, ColumnStream) and stream.schema is not None:
         return stream.schema
     if not isinstance(stream.output_type, RowTypeInfo):
-        raise refuse("schema: this stream carries Python values of no declared row type: declare it where the records are made, for example "
-                     "map(..., output_type=Types.ROW_NAMED([names], [types])), or look at take(1)")
+        raise unknown_columns(stream)
     from flinkpy.columns.values.arrow_types import arrow_schema
 
     with located():
         return arrow_schema(stream.output_type)
+
+
+def unknown_columns(stream: RecordedStream) -> UnknownColumns:
+    """The error for a stream whose columns nobody knows yet."""
+    why = ("only the batches will show the columns of this stream; give map_batches(..., schema=...) a schema" if stream.is_columnar else
+           "this stream carries Python values of no declared row type: declare it where the records are made, for example "
+           "map(..., output_type=Types.ROW_NAMED([names], [types]))")
+    return UnknownColumns(str(refuse(f"schema: {why}, or look at take(1)")))
 
 
 def fields_of(stream: RecordedStream) -> list[tuple[str, str]] | None:
