@@ -184,6 +184,12 @@ def test_a_call_that_never_comes_back_fails_the_job_or_gives_what_the_function_s
         collected(AsyncDataStream.ordered_wait(env.from_collection([1]), Never().async_invoke, 5))
 
 
+@pytest.mark.finding("bugs 10")
+def test_a_retry_strategy_that_names_no_outcome_is_refused(env: StreamExecutionEnvironment) -> None:
+    with pytest.raises(ProgramError, match="the retry strategy names no outcome to retry: give it exception_predicate="):
+        AsyncDataStream.unordered_wait_with_retry(env.from_collection([1]), Pairs(), PATIENT, AsyncRetryStrategy.fixed_delay(1, 1))
+
+
 def test_what_cannot_work_is_refused_with_the_line(env: StreamExecutionEnvironment) -> None:
     stream = env.from_collection([1])
     with pytest.raises(ProgramError, match=r"test_async_io.py:\d+: .*async def"):

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import unquote
@@ -114,7 +115,7 @@ def _walk_match(path: str) -> Iterator[FileInfo]:
     if kind is None:
         yield from _walk(path)
     else:
-        _LOG.warning("left out: %s is %s", path, kind)
+        _tell_left_out(path, kind)
 
 
 def _matches(pattern: str) -> list[str]:
@@ -146,7 +147,13 @@ def _walk(path: str) -> Iterator[FileInfo]:
             if kind is None:
                 yield FileInfo(file, os.path.getsize(file))
             else:
-                _LOG.warning("left out: %s is %s", file, kind)
+                _tell_left_out(file, kind)
+
+
+@lru_cache(maxsize=1024)
+def _tell_left_out(path: str, kind: str) -> None:
+    """Once: a folder that is watched is looked at again and again."""
+    _LOG.warning("left out: %s is %s", path, kind)
 
 
 def _other_kind(path: str) -> str | None:

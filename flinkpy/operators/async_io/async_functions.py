@@ -69,6 +69,9 @@ class AsyncFunctionDescriptor:
                                f"this is {async_retry_strategy!r:.80}")
         if not isinstance(async_retry_strategy, NoRetryStrategy) and not self.timeout_s:
             raise ProgramError("retries need a timeout, which covers all attempts at a record together; give one greater than 0")
+        if not isinstance(async_retry_strategy, NoRetryStrategy) and _retries_nothing(async_retry_strategy):
+            raise ProgramError("the retry strategy names no outcome to retry: give it exception_predicate=, such as lambda error: True, or "
+                               "result_predicate=; or leave retries out")
         self.capacity, self.async_retry_strategy, self.output_mode = capacity, async_retry_strategy, output_mode
 
     def results_after_timeout(self, value: Any) -> Iterable[Any]:
@@ -79,6 +82,11 @@ class AsyncFunctionDescriptor:
 
     def __repr__(self) -> str:
         return f"<AsyncFunctionDescriptor {self.output_mode.name}, timeout {self.timeout_s:g} s, capacity {self.capacity}>"
+
+
+def _retries_nothing(strategy: AsyncRetryStrategy) -> bool:
+    predicate = strategy.get_retry_predicate()
+    return predicate.result_predicate() is None and predicate.exception_predicate() is None
 
 
 def async_method(function: Any) -> Callable[[Any], Awaitable[Any]]:
