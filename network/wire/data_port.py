@@ -9,7 +9,9 @@ The handshake follows in either case.
 
 from __future__ import annotations
 
+import os
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -99,10 +101,20 @@ def reach(address: tuple[str, int], own_host: str | None = None) -> tuple[socket
         sock = _tuned_socket(socket.AF_UNIX)
         try:
             sock.connect(near)
-            return sock, True
+            if _is_own(sock):
+                return sock, True
         except OSError:  # no such name on this host, or its queue is full
-            sock.close()
+            pass
+        sock.close()
     return _tuned_socket(_family_of(address[0])), False
+
+
+def _is_own(sock: socket.socket) -> bool:
+    """Whether a process of this user listens there: every user may take a name of that namespace before it."""
+    if sys.platform != "linux":
+        return False
+    _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return bool(user == os.getuid())
 
 
 def near_name(address: tuple[str, int]) -> str | None:

@@ -83,3 +83,20 @@ def test_where_the_unix_name_is_taken_tcp_is_left() -> None:
 def test_a_port_that_is_taken_says_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, ManualReactor() as reactor, pytest.raises(OSError, match="in use"):
         DataPort("127.0.0.1", taken.getsockname()[1], reactor, lambda sock, peer: None)
+
+
+@pytest.mark.finding("faults 4")
+def test_a_unix_socket_of_another_user_in_the_data_ports_place_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ("127.0.0.1", 1)
+    near = data_port.near_name(address)
+    assert near is not None
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(near)
+        listening.listen()
+        own, is_connected = reach(address)
+        own.close()
+        assert is_connected
+        monkeypatch.setattr("os.getuid", lambda: 12345)
+        other, is_connected = reach(address)
+        assert (other.family, is_connected) == (socket.AF_INET, False)
+        other.close()
