@@ -208,7 +208,6 @@ def test_a_value_beyond_python_is_told_with_its_column_and_kept_in_columns(tmp_p
         assert env.from_parquet(tmp_path / "a.parquet").to_arrow().num_rows == 2
 
 
-@pytest.mark.finding("bugs 10")
 def test_times_of_nanoseconds_that_are_whole_microseconds_are_times(tmp_path: Path) -> None:
     times = pa.time64("ns")
     pq.write_table(pa.table({"t": pa.array([1000, None], times), "l": pa.array([[2000], []], pa.list_(times))}), tmp_path / "a.parquet")
