@@ -49,8 +49,9 @@ def options_page() -> str:
     from flinkpy.core import options  # noqa: F401  (declares them)
     from flinkpy.core.options.schema import SCHEMA
 
-    docs = {each: each.doc + (f" No effect here: {each.without_effect}." if each.without_effect else "") for each in SCHEMA}
-    rows = ["| `{}` | {} | {} |".format(each.key, default_text(each.default), docs[each].replace("|", "or").replace("<", "&lt;")) for each in SCHEMA]
+    docs = {each.key: each.doc + (f" No effect here: {each.without_effect}." if each.without_effect else "") for each in SCHEMA}
+    told = {key: doc.replace("|", "or").replace("<", "&lt;") for key, doc in docs.items()}
+    rows = [f"| `{each.key}` | {default_text(each.default)} | {told[each.key]} |" for each in SCHEMA]
     heading = ("# Options\n\n`-D KEY=VALUE`, a configuration file, environment variables and `Configuration` set these; later ones win. "
                "A key that is not here is refused.\n\n| key | default | what it does |\n|---|---|---|\n")
     return heading + "\n".join(sorted(rows)) + "\n"

@@ -2,76 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flinkpy import __version__
 from flinkpy.cli.arguments import shared
-from flinkpy.cli.arguments.parsing import CheckpointFirst, Command, noted, refused, stands_for
-from flinkpy.cli.arguments.program_options import chosen_program, program_options
+from flinkpy.cli.arguments.groups import Commands, tell_version
+from flinkpy.cli.arguments.parsing import CheckpointFirst, noted, refused
+from flinkpy.cli.arguments.program_options import chosen_program, claim_mode, program_options
 from flinkpy.cli.tell import tell
 from flinkpy.core.errors import FlinkpyError
 
 _SCRIPT = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # arguments after the script belong to it
 
 
-class Commands(click.Group):
-    """Suggests the nearest command for an unknown one. After Ctrl-C a command ends with a signal's exit code."""
-
-    command_class = Command
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            from flinkpy.core.program.exit_codes import INTERRUPTED
-
-            ctx.exit(INTERRUPTED)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=0.4)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            hint = f" To run a program: flinkpy run {args[0]}" if args[0].endswith(".py") else hint
-            hint = " Write: flinkpy run -t ray-application" if args[0] == "run-application" else hint
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-
-def _tell_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        from flinkpy.cluster.installation import commit
-
-        of = commit()
-        tell(f"flinkpy {__version__}" + (f", commit {of}" if of else ""))
-        ctx.exit()
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="`flinkpy COMMAND -h` tells more, with examples.")
-@click.option("-v", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Tell the version and the commit.")
+@click.option("-v", "--version", is_flag=True, is_eager=True, expose_value=False, callback=tell_version, help="Tell the version and the commit.")
 def flinkpy() -> None:
     """Run and watch stream processing jobs."""
 
 
-_claim = stands_for("execution.state-recovery.claim-mode")
-
-
-@flinkpy.command(context_settings=_SCRIPT)
+@flinkpy.command(context_settings=_SCRIPT, short_help="Run the job in a file or a module.")
 @shared.target
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@shared.parallelism
 @shared.definitions
 @click.option("-d", "--detached", is_flag=True, help="Return when the job has initialised, and print its id (on ray).")
 @click.option("-s", "--from-savepoint", "--fromSavepoint", metavar="PATH", help=(
     "Start from this savepoint or checkpoint: its folder, or the folder of a job for its newest checkpoint."))
 @click.option("-n", "--allow-non-restored-state", "--allowNonRestoredState", is_flag=True, help=(
     "With -s: leave state behind that no operator asks for."))
-@click.option("-cm", "--claimMode", metavar="MODE", expose_value=False, callback=_claim, help=(
-    "With -s: NO_CLAIM (default) leaves the checkpoint alone; with CLAIM the job may delete it later."))
-@click.option("-rm", "--restoreMode", expose_value=False, callback=_claim, hidden=True)
+@claim_mode
 @program_options
 @click.option("-sae", "--shutdownOnAttachedExit", "ends_with_program", is_flag=True, hidden=True)
 @shared.pyflink
@@ -102,8 +64,8 @@ def run(ctx: click.Context, target: str | None, parallelism: int | None, definit
                      detached=detached, ends_with_program=ends_with_program, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
-@flinkpy.command(context_settings=_SCRIPT)
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@flinkpy.command(context_settings=_SCRIPT, short_help="Draw the plan of a job without running it.")
+@shared.parallelism
 @shared.definitions
 @program_options
 @shared.pyflink
@@ -126,12 +88,13 @@ def info(ctx: click.Context, parallelism: int | None, definitions: tuple[str, ..
                        pyflink=pyflink, conf=conf, verbose=verbose))
 
 
-@flinkpy.command(cls=CheckpointFirst, context_settings=_SCRIPT, options_metavar="CHECKPOINT --operator NAME [OPTIONS]")
+@flinkpy.command(cls=CheckpointFirst, short_help="Replay a job from a checkpoint in a debugger.", context_settings=_SCRIPT,
+                 options_metavar="CHECKPOINT --operator NAME [OPTIONS]")
 @click.option("--operator", required=True, metavar="NAME", help="The operator at whose function the debugger stops: its name or uid.")
 @click.option("--key", metavar="KEY", help="Stop only for this key, as str() or repr() shows it.")
-@click.option("--subtask", type=click.IntRange(min=0), help="Stop only in this subtask, counted from 0.")
+@click.option("--subtask", type=click.IntRange(min=0), metavar="N", help="Stop only in this subtask, counted from 0.")
 @click.option("--only-errors", is_flag=True, help="Stop only where the function raises.")
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Another parallelism than the checkpoint has.")
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), metavar="N", help="Another parallelism than the checkpoint has.")
 @click.option("-n", "--allow-non-restored-state", is_flag=True, help="Leave state behind that no operator asks for.")
 @shared.definitions
 @shared.pyflink
@@ -147,6 +110,9 @@ def debug(operator: str, key: str | None, subtask: int | None, only_errors: bool
 
     The job reads on from the checkpoint, with all its state. At each record of the operator the debugger stops, at the first line of its
     function. Nothing is written: sinks drop what they get.
+
+    \b
+    flinkpy debug /checkpoints/2f8a01 --operator Score --key oslo job.py
     """
     if checkpoint is None:
         if not arguments:
@@ -159,22 +125,27 @@ def debug(operator: str, key: str | None, subtask: int | None, only_errors: bool
                        definitions=definitions, allow_non_restored_state=allow_non_restored_state, pyflink=pyflink, conf=conf, verbose=verbose))
 
 
-@flinkpy.command()
+@flinkpy.command(short_help="Open a prompt with an environment.")
 @shared.target
-@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Parallelism of operators that set none.")
+@shared.parallelism
 @shared.definitions
 @shared.pyflink
 @shared.conf
 @click.option("--plain", is_flag=True, help="Python's own prompt, also where IPython is installed.")
 def shell(target: str | None, parallelism: int | None, definitions: tuple[str, ...], pyflink: bool, conf: Path | None, plain: bool) -> None:
-    """Open a prompt with an environment (env) and the common names."""
+    """Open a prompt with an environment (env) and the common names.
+
+    \b
+    flinkpy shell
+    flinkpy shell -t ray-session -p 4
+    """
     from flinkpy.cli.shell import open_shell
 
     sys.exit(open_shell(target=target, parallelism=parallelism, definitions=definitions, pyflink=pyflink, conf=conf, plain=plain))
 
 
-@flinkpy.command("list")
-@shared.target
+@flinkpy.command("list", short_help="List jobs.")
+@shared.session_target
 @click.option("-a", "--all", "everything", is_flag=True, help="Also the jobs that have ended.")
 @click.option("-r", "--running", is_flag=True, help="Only jobs that run.")
 @click.option("-s", "--scheduled", is_flag=True, help="Only jobs that do not run yet; with -r both.")
@@ -198,47 +169,58 @@ def list_jobs(target: str | None, everything: bool, running: bool, scheduled: bo
     show_jobs(target, definitions, conf, everything, wanted)
 
 
-@flinkpy.command("show")
-@shared.target
+@flinkpy.command("show", short_help="Show a job: vertices, failures, checkpoints.")
+@shared.session_target
 @shared.definitions
 @shared.conf
 @click.argument("job_id")
 def show_job(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
     """Show a job of the session on Ray: its vertices, the attempts of its subtasks, its failures and checkpoints; the first digits of its id are
-    enough."""
+    enough.
+
+    \b
+    flinkpy show 2f8a
+    """
     from flinkpy.cli.shown.shown_job import show_job
 
     show_job(target, definitions, conf, job_id)
 
 
-@flinkpy.command()
+@flinkpy.command(short_help="Serve the archives of jobs that have ended.")
 @shared.definitions
 @shared.conf
 def history(definitions: tuple[str, ...], conf: Path | None) -> None:
     """Serve the archives of jobs that have ended (-D historyserver.archive.fs.dir=FOLDER), until it is interrupted.
 
     Jobs are archived by clusters with the option jobmanager.archive.fs.dir. It answers the same REST requests as a cluster.
+
+    \b
+    flinkpy history -D historyserver.archive.fs.dir=s3://bucket/archive
     """
     from flinkpy.cli.shown.archived_jobs import serve_history
 
     serve_history(definitions, conf)
 
 
-@flinkpy.command()
-@shared.target
+@flinkpy.command(short_help="Watch what jobs are busy with.")
+@shared.session_target
 @click.option("-i", "--interval", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Until the next picture (default: 2).")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="How many pictures (default: until Ctrl-C).")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="How many pictures (default: until Ctrl-C).")
 @shared.definitions
 @shared.conf
 def top(target: str | None, interval: float, count: int | None, definitions: tuple[str, ...], conf: Path | None) -> None:
-    """Watch what the jobs of the session on Ray are busy with: the busiest vertex first."""
+    """Watch what the jobs of the session on Ray are busy with: the busiest vertex first.
+
+    \b
+    flinkpy top -i 5
+    """
     from flinkpy.cli.shown.top import show_top
 
     show_top(target, definitions, conf, interval, count)
 
 
-@flinkpy.command()
-@shared.target
+@flinkpy.command(short_help="Cancel a job.")
+@shared.session_target
 @click.option("-s", "--with-savepoint", "--withSavepoint", "folder", is_flag=False, flag_value="", metavar="[FOLDER]", hidden=True)
 @shared.definitions
 @shared.conf
@@ -269,8 +251,8 @@ def _job(job_id: str | None) -> str:
     return job_id
 
 
-@flinkpy.command()
-@shared.target
+@flinkpy.command(short_help="Stop a job with a savepoint.")
+@shared.session_target
 @click.option("-p", "--savepoint-path", "--savepointPath", "folder", metavar="FOLDER", help=(
     "Where the savepoint gets a folder of its own (default: execution.checkpointing.savepoint-dir)."))
 @click.option("-d", "--drain", is_flag=True, help="End the sources first, so that windows and timers fire: for a job that is not to go on.")
@@ -293,8 +275,8 @@ def stop(target: str | None, folder: str | None, drain: bool, form: str | None, 
     ask_for_snapshot(target, definitions, conf, job_id, SnapshotType.TERMINATE if drain else SnapshotType.SUSPEND, folder, form, detached)
 
 
-@flinkpy.command()
-@shared.target
+@flinkpy.command(short_help="Take or remove a savepoint.")
+@shared.session_target
 @click.option("-d", "--dispose", metavar="PATH", help="Remove the savepoint in this folder; no job is asked.")
 @shared.form
 @shared.detached
@@ -322,8 +304,8 @@ def savepoint(target: str | None, dispose: str | None, form: str | None, detache
         raise click.UsageError("name a job to take a savepoint of, or with --dispose a savepoint to remove")
 
 
-@flinkpy.command()
-@shared.target
+@flinkpy.command(short_help="Take a checkpoint now.")
+@shared.session_target
 @refused("-full", "--full", is_flag=True, instead=(
     "a checkpoint shares files with those before it where they are incremental; one with files of its own is a savepoint: flinkpy savepoint JOB"))
 @click.option("-inc", "-incremental", "--incremental", is_flag=True, hidden=True, expose_value=False)
@@ -331,7 +313,11 @@ def savepoint(target: str | None, dispose: str | None, form: str | None, detache
 @shared.conf
 @click.argument("job_id")
 def checkpoint(target: str | None, definitions: tuple[str, ...], conf: Path | None, job_id: str) -> None:
-    """Take a checkpoint of a job of the session on Ray now, without waiting until it is due."""
+    """Take a checkpoint of a job of the session on Ray now, without waiting until it is due.
+
+    \b
+    flinkpy checkpoint 2f8a
+    """
     from flinkpy.cli.savepoints import ask_for_snapshot
     from flinkpy.core.elements import SnapshotType
 
@@ -348,21 +334,22 @@ def session() -> None:
     """
 
 
-_name = click.argument("name", required=False)
-
-
-@session.command("start")
+@session.command("start", short_help="Start a session.")
 @shared.definitions
 @shared.conf
-@_name
+@shared.session_name
 def start_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
-    """Start the session NAME (`default` without one) with the options given; it runs until it is stopped."""
+    """Start the session NAME (`default` without one) with the options given; it runs until it is stopped.
+
+    \b
+    flinkpy session start nightly -D taskmanager.numberOfTaskSlots=4
+    """
     from flinkpy.cli.session_commands import start
 
     start(name, definitions, conf)
 
 
-@session.command("list")
+@session.command("list", short_help="List sessions and programs' own clusters.")
 @shared.definitions
 @shared.conf
 def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
@@ -372,12 +359,16 @@ def list_sessions(definitions: tuple[str, ...], conf: Path | None) -> None:
     show_sessions(definitions, conf)
 
 
-@session.command("stop")
+@session.command("stop", short_help="Cancel a session's jobs and end it.")
 @shared.definitions
 @shared.conf
-@_name
+@shared.session_name
 def stop_session(name: str | None, definitions: tuple[str, ...], conf: Path | None) -> None:
-    """Cancel all jobs of the session NAME (`default` without one) and end it. Ray itself keeps running."""
+    """Cancel all jobs of the session NAME (`default` without one) and end it. Ray itself keeps running.
+
+    \b
+    flinkpy session stop nightly
+    """
     from flinkpy.cli.session_commands import stop
 
     stop(name, definitions, conf)
@@ -407,6 +398,9 @@ def inspect(as_json: bool, entries: int, state: str | None, path: str) -> None:
     """List what a checkpoint or savepoint holds, and check its files.
 
     PATH is its folder, or the folder of a job, for the job's newest; a URL (s3://...) too. The exit code is 1 if a file is damaged.
+
+    \b
+    flinkpy checkpoints inspect -n 3 /checkpoints/2f8a01
     """
     from flinkpy.cli.checkpoint_commands import inspect
 
@@ -422,6 +416,9 @@ def convert(format_type: str, path: str, target: str) -> None:
     """Write the checkpoint or savepoint PATH anew to the folder TARGET, in a form that other programs read.
 
     A job can start from both forms, with `run -s`. Run it where the program's own classes can be imported.
+
+    \b
+    flinkpy checkpoints convert /savepoints/savepoint-2f8a01 /tmp/as-parquet
     """
     from flinkpy.cli.checkpoint_commands import convert
 
@@ -431,7 +428,11 @@ def convert(format_type: str, path: str, target: str) -> None:
 @flinkpy.command()
 @click.argument("pattern", default="")
 def options(pattern: str) -> None:
-    """List all options, or those that contain PATTERN."""
+    """List all options, or those that contain PATTERN.
+
+    \b
+    flinkpy options checkpointing
+    """
     from flinkpy.cli.options import show_options
 
     show_options(pattern)

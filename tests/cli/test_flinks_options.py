@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
@@ -161,8 +163,18 @@ def test_a_shell_completes_the_values_of_a_key() -> None:
     assert "execution.runtime-mode=BATCH" in values
 
 
-@pytest.mark.parametrize("command", ["run", "info", "list", "cancel", "stop", "savepoint"])
+def paths(group: click.Group, *before: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        yield from paths(command, *before, name) if isinstance(command, click.Group) else [" ".join((*before, name))]
+
+
+@pytest.mark.parametrize("command", sorted(set(paths(commands)) - {"session list", "stop-cluster"}))
 def test_help_has_an_example_and_none_of_the_refused_options(command: str) -> None:
-    shown = CliRunner().invoke(commands, [command, "-h"]).output
+    shown = CliRunner().invoke(commands, [*command.split(), "-h"]).output
     assert f"\n  flinkpy {command}" in shown
     assert not {"--classpath", "--jarfile", "-sae", "--restoreMode"} & set(shown.replace(",", " ").split())
+
+
+def test_the_list_of_commands_fits_its_lines() -> None:
+    _, _, listed = CliRunner().invoke(commands, ["-h"]).output.partition("Commands:")
+    assert "..." not in listed

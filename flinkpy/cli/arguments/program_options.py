@@ -47,6 +47,14 @@ def program_options(command: F) -> F:
         "Run this module instead of SCRIPT, as python -m does."))(command)
 
 
+def claim_mode(command: F) -> F:
+    """Whose the checkpoint is that a job starts from, by Flink's names."""
+    note = stands_for("execution.state-recovery.claim-mode")
+    command = click.option("-rm", "--restoreMode", expose_value=False, callback=note, hidden=True)(command)
+    return click.option("-cm", "--claimMode", metavar="MODE", expose_value=False, callback=note, help=(
+        "With -s: NO_CLAIM (default) leaves the checkpoint alone; with CLAIM the job may delete it later."))(command)
+
+
 def chosen_program(
     script: str | None, arguments: tuple[str, ...], module: str | None, python: str | None,
 ) -> tuple[str, tuple[str, ...]]:
