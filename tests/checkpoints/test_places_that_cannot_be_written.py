@@ -117,3 +117,11 @@ def test_a_file_sink_whose_folder_cannot_be_made_ends_the_job() -> None:
     env.from_collection(["a"]).sink_to(FileSink(NOWHERE))
     with pytest.raises(FlinkpyError, match="the file sink cannot write to /proc/nope: No such file or directory"):
         env.execute()
+
+
+def test_an_actor_on_ray_that_did_not_start_for_an_option_is_told_by_that_option() -> None:
+    from flinkpy.cluster.ray.workers import why_not_started
+
+    of_ray = "The actor died because of an error in its creation task\n  File x\nflinkpy.core.errors.ConfigurationError: option a.b: it is wrong"
+    assert why_not_started(Exception(of_ray)) == "option a.b: it is wrong"
+    assert why_not_started(Exception("\nRay has ended\nmore")) == "Ray has ended"

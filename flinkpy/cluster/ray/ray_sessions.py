@@ -47,7 +47,7 @@ from flinkpy.cluster.ray.head_node import RayHead
 from flinkpy.cluster.ray.ray_connection import connect_ray
 from flinkpy.cluster.ray.registered_files import content_for_workers
 from flinkpy.cluster.ray.runtime_environment import job_environment, program_environment
-from flinkpy.cluster.ray.workers import JobManagerSetup, first_line
+from flinkpy.cluster.ray.workers import JobManagerSetup, first_line, why_not_started
 from flinkpy.cluster.session import SessionConfig, SessionGateway, SessionInfo, session_options
 from flinkpy.connectors.ray.stored_pieces import handed_over
 from flinkpy.core.clock import SYSTEM_CLOCK
@@ -345,7 +345,7 @@ def _start(key: SessionKey, configuration: Mapping[str, Any], job_graph: JobGrap
     except ValueError:  # from Ray: the name is taken
         raise ResourceUnavailableError(f"there is a cluster named {key.cluster_id!r} on Ray already; choose another {CLUSTER_NAME.key}") from None
     except FlinkpyError as error:
-        raise ResourceUnavailableError(f"the {key.label} did not start on Ray: {first_line(error)}") from error
+        raise ResourceUnavailableError(f"the {key.label} did not start on Ray: {why_not_started(error)}") from error
     return host
 
 

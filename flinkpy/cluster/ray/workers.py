@@ -35,6 +35,7 @@ from flinkpy.common.process_logs import set_up_logs
 from flinkpy.connectors.ray.block_keeper import TAKE_BLOCK
 from flinkpy.connectors.ray.object_store import take_block
 from flinkpy.core.clock import SYSTEM_CLOCK
+from flinkpy.core.errors import ConfigurationError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import IdFactory, ResourceId
 from flinkpy.core.options.engine import BIND_HOST, NetworkConfig
@@ -314,3 +315,14 @@ def _close_input() -> None:
 def first_line(error: BaseException | None) -> str:
     """Returns the first line of an error's text."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def why_not_started(error: BaseException) -> str:
+    """What Ray tells of an actor that did not start, in a word: the option at fault, if the actor named one at the end of its traceback.
+
+    >>> why_not_started(Exception("The actor died\\n...\\nflinkpy.core.errors.ConfigurationError: option rest.port: 80 is taken"))
+    'option rest.port: 80 is taken'
+    """
+    sign = f"{ConfigurationError.__name__}: "
+    named = [line.partition(sign)[2] for line in str(error).splitlines() if sign in line]
+    return named[-1] if named else first_line(error)
