@@ -31,7 +31,6 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(step_pace, "CALM_STEPS", 2)
     monkeypatch.setattr(step_pace, "NOTABLE_S", 0.001)
     monkeypatch.setattr(step_pace, "LONG_S", 0.002)
-    monkeypatch.setattr(task_home, "LONG_S", 0.002)
     monkeypatch.setattr(task_home, "TURN_S", 0.0001)
     monkeypatch.setattr(task, "NOTABLE_S", 0.001)
     FAILED.clear()

@@ -96,6 +96,17 @@ def test_a_task_is_calm_after_many_steps_that_were_not_long_and_one_long_step_be
     assert (pace.waits, pace.is_calm) == (True, False)
 
 
+def test_the_loop_waits_long_for_a_step_only_if_the_last_one_was_short() -> None:
+    pace = StepPace()
+    new = pace.patience_s
+    pace.step_took(0.001, 0.001)
+    short = pace.patience_s
+    pace.step_took(LONG_S, LONG_S)
+    long = pace.patience_s
+    pace.step_took(LONG_S, 0.0)
+    assert (new, short, long, pace.patience_s) == (NOTABLE_S, LONG_S, NOTABLE_S, 0.0)
+
+
 # -- turns -------------------------------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,14 @@ class StepPace:
                 self.waits = False
 
     @property
+    def patience_s(self) -> float:
+        """How long the loop waits for the next step: not at all if it probably waits, and briefly if nothing is known of the task, or its last
+        step was long."""
+        if self.waits:
+            return 0.0
+        return LONG_S if self._calm else NOTABLE_S
+
+    @property
     def is_calm(self) -> bool:
         """Whether no step was long for a while."""
         return self._calm >= CALM_STEPS

@@ -2,8 +2,9 @@
 
 A step in a thread of its own still has its turn. The loop gives it the turn and waits until it is back, so that two threads do not fight for
 the interpreter lock. A handover costs some ten microseconds, so a turn has as many short steps as fit into half a millisecond. The loop
-waits for 50 ms at most: then it goes on with the others, and the step ends when it ends. For a task whose steps wait, it does not wait at
-all. So a function that sleeps holds up nobody, and several of them sleep at the same time.
+waits for 50 ms at most, and for 5 ms if it knows nothing good of the task: then it goes on with the others, and the step ends when it
+ends. For a task whose steps wait, it does not wait at all. So a function that sleeps holds up nobody, and several of them sleep at the
+same time.
 
 What happens to a task between its steps (an event, a cancellation, room in an output) is an action in its thread: see ``run`` and ``bind``.
 A task changes its thread only between two actions, and takes its actions with it.
@@ -24,7 +25,7 @@ from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.network.data_plane_reactor import HandedOverTimer
 from flinkpy.runtime.loop.interruption import TaskInterrupted
 from flinkpy.runtime.loop.loop_port import Loop, LoopTask
-from flinkpy.runtime.loop.step_pace import LONG_S, StepPace
+from flinkpy.runtime.loop.step_pace import StepPace
 from flinkpy.runtime.loop.task_thread import TaskThread
 
 LOG = engine_logger(__name__)
@@ -118,20 +119,20 @@ class TaskHome:
         """In the loop's thread, when it is the task's turn: runs a step; True if there is more to do now."""
         if self._thread is None:
             return self._step_in_loop(step)
-        is_patient = not self._pace.waits
+        patience_s = self._pace.patience_s
         with self._lock:
             if self._is_away:
                 self._is_wanted = True
                 return False
             thread = self._current_thread()
             if thread is not None:
-                self._is_away, self._is_awaited = True, is_patient
+                self._is_away, self._is_awaited = True, patience_s > 0
                 thread.put(partial(self._step_in_thread, step))
         if thread is None:  # it moved in just now
             return self._step_in_loop(step)
-        if not is_patient:
+        if not patience_s:
             return False
-        if not self._back.acquire(timeout=LONG_S):
+        if not self._back.acquire(timeout=patience_s):
             if self._goes_on_alone():
                 return False
             self._back.acquire()  # it came back just now
@@ -170,6 +171,22 @@ class TaskHome:
             self.is_plain = not (self._moves and self._pace.wants_cpu)
 
     def _step_in_thread(self, step: Callable[[], bool]) -> None:
+        more = self._turn(step)
+        with self._lock:
+            if self._moves and self._pace.is_calm:
+                self._move_in()
+            self._is_away = False
+            is_awaited, self._is_awaited = self._is_awaited, False
+            more = more or self._is_wanted
+            self._is_wanted = False
+            self._has_more = more
+        if is_awaited:
+            self._back.release()
+        elif more:
+            self._loop.schedule_threadsafe(self._task)
+
+    def _turn(self, step: Callable[[], bool]) -> bool:
+        """As many short steps as fit into a turn, or a long one; True if there is more to do now."""
         clock, more = self.clock, True
         began, used = clock.monotonic(), thread_time()
         try:
@@ -184,19 +201,8 @@ class TaskHome:
             level = logging.ERROR if isinstance(error, Exception) else logging.DEBUG  # a bug; or the user's code wants to exit
             LOG.log(level, "the step of %r raised", self._task, exc_info=True)
             self._task.crashed(error)
-        self._pace.step_took(self.clock.monotonic() - began, thread_time() - used)
-        with self._lock:
-            if self._moves and self._pace.is_calm:
-                self._move_in()
-            self._is_away = False
-            is_awaited, self._is_awaited = self._is_awaited, False
-            more = more or self._is_wanted
-            self._is_wanted = False
-            self._has_more = more
-        if is_awaited:
-            self._back.release()
-        elif more:
-            self._loop.schedule_threadsafe(self._task)
+        self._pace.step_took(clock.monotonic() - began, thread_time() - used)
+        return more
 
     # -- actions between steps -----------------------------------------------------------------------------------------------
 
