@@ -143,10 +143,14 @@ def test_not_a_number_and_none_are_one_key_each_and_none_is_left_out_of_aggregat
     env.set_parallelism(parallelism)
     calls = [col("v").min.alias("low"), col("v").max.alias("high"), col("v").count.alias("n")]
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+
+    def shown(found: list[Any]) -> list[str]:  # which zero is the first record of its key is chance, with two readers
+        return sorted(repr(tuple(row.values())).replace("-0.0", "0.0") for row in found)
+
     rows = env.from_arrow(table).key_by("k").aggregate(*calls).to_arrow().to_pylist()
-    assert sorted(map(repr, (tuple(row.values()) for row in rows))) == ["(0.0, None, None, 0)", "(None, 2.0, nan, 2)", "(nan, 1.0, nan, 2)"]
+    assert shown(rows) == ["(0.0, None, None, 0)", "(None, 2.0, nan, 2)", "(nan, 1.0, nan, 2)"]
     highest = env.from_arrow(table).key_by("k").max("v").to_arrow().to_pylist()
-    assert sorted(map(repr, (tuple(row.values()) for row in highest))) == ["(0.0, None)", "(None, nan)", "(nan, nan)"]
+    assert shown(highest) == ["(0.0, None)", "(None, nan)", "(nan, nan)"]
 
 
 @pytest.mark.finding("first-use 5")
