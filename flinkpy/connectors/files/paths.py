@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import glob
 import gzip
-import logging
 import os
 import re
 import socket
@@ -26,10 +25,11 @@ from urllib.parse import unquote
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.file_systems import file_system, shown, split_url, told
+from flinkpy.core.secrets.engine_logs import engine_logger
 
 PathArgument = str | Path | Sequence[str | Path]
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}  # of compressed files, and Arrow's names
-_LOG = logging.getLogger(__name__)
+_LOG = engine_logger(__name__)
 _FILE_URI = "file:///"
 _FILLED = 5  # bytes: more than the length of what is compressed takes, which may be zero
 

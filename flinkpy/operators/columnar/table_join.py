@@ -10,7 +10,6 @@ give what ``TableIndex`` gives here, the pairs of positions and rows, and needs 
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from flinkpy.columns.compiler import column_index
 from flinkpy.core.elements import Batch, ColumnBatch
 from flinkpy.core.errors import FlinkpyError, ProgramError
+from flinkpy.core.secrets.engine_logs import engine_logger
 from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained, one_batch
 from flinkpy.operators.columnar.joined_columns import JoinedColumns
 from flinkpy.operators.columnar.key_index import encoded
@@ -30,7 +30,7 @@ from flinkpy.operators.context import TimerHandle
 
 ROWS_AT_ONCE = 1 << 16  # of a batch of results
 
-logger = logging.getLogger(__name__)
+logger = engine_logger(__name__)
 
 
 class JoinedTable(ABC):
