@@ -14,6 +14,7 @@ from flinkpy.common import Duration, Time, Types
 from flinkpy.common.watermark_strategy import WatermarkStrategy
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.options.engine import RUNTIME_MODE
+from flinkpy.core.program.launch_context import ProgramAborted
 from flinkpy.datastream import (
     BroadcastProcessFunction,
     KeyedProcessFunction,
@@ -62,13 +63,18 @@ def test_the_mode_may_come_from_the_configuration() -> None:
 @pytest.mark.parametrize("bounded", [True, False])
 def test_automatic_is_batch_where_every_source_ends(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[Any] = []
-    monkeypatch.setattr("flinkpy.cluster.launch.submit", lambda graph, values: submitted.append(graph))
-    monkeypatch.setattr("flinkpy.cluster.end_of_program.register_background_job", lambda job: None)  # nothing runs
+
+    def submit(graph: Any, values: Any) -> Any:
+        submitted.append(graph)
+        raise ProgramAborted("nothing runs")
+
+    monkeypatch.setattr("flinkpy.cluster.launch.submit", submit)
     env = environment().set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)
     env.from_collection([1]).print()
     if not bounded:
         env.socket_text_stream("localhost", 1).print()
-    env.execute_async()
+    with pytest.raises(ProgramAborted):
+        env.execute_async()
     assert submitted[0].configuration[RUNTIME_MODE.key].name == ("BATCH" if bounded else "STREAMING")
 
 
@@ -211,8 +217,9 @@ def test_no_spill_file_outlives_its_job(tmp_path: Path, failing: bool) -> None:
     eventually(lambda: not spill_files(tmp_path))  # the workers' threads give them back: soon, not at once
 
 
-def test_a_folder_that_is_not_there_fails_the_job_naming_the_option(tmp_path: Path) -> None:
-    env = environment(1, **{**TINY, "io.tmp.dirs": str(tmp_path / "missing")})
+def test_a_folder_that_cannot_be_made_fails_the_job_naming_the_option(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file is in its place")
+    env = environment(1, **{**TINY, "io.tmp.dirs": str(tmp_path / "taken")})
     with pytest.raises(JobExecutionError, match=r"io\.tmp\.dirs"):
         results(word_count(env))
 
