@@ -241,3 +241,26 @@ def test_what_is_no_plain_file_in_a_folder_is_left_out_and_told_where_it_is_name
             CsvSource(tmp_path / name)
 
 
+@pytest.mark.parametrize("before", [b"", b"\n \r\n ", b'{"a": 1}\n'])
+def test_a_line_of_json_that_is_null_is_a_broken_line_and_does_not_end_the_process(before: bytes, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.json", before + b'null\nnull\n{"a": 2}\n')
+    line = before.count(b"\n") + 1
+    first = [(1,)] if b"a" in before else []
+    declared = pa.schema([("a", pa.int64())])
+    for schema in (None, declared):
+        with pytest.raises(ProgramError, match=rf"a\.json.*line {line}: "):
+            rows(JsonLinesSource(path, schema=schema))
+        assert rows(JsonLinesSource(path, schema=schema, on_error="skip")) == [*first, (2,)]
+    assert rows(JsonLinesSource(path, schema=declared, on_error="null")) == [*first, (None,), (None,), (2,)]
+    world = World(JsonLinesSource(path, schema=declared), policy=ErrorPolicy.divert(BROKEN))
+    world.run()
+    assert [(letter.record.line, letter.record.text.strip()) for letter in world.letters] == [(line, "null"), (line + 1, "null")]
+    world.close()
+
+
+@pytest.mark.parametrize("on_error", ["skip", "null"])
+@pytest.mark.parametrize("broken", [b'{"a":', b"[]", b"5"])
+def test_columns_that_appear_behind_a_broken_line_are_columns(broken: bytes, on_error: Any, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.json", b'\n{"a": 1}\n' + broken + b'\n{"a": 2.5, "b": "x"}\n')
+    left_out = [] if on_error == "skip" else [(None, None)]
+    assert rows(JsonLinesSource(path, on_error=on_error)) == [(1.0, None), *left_out, (2.5, "x")]

@@ -26,6 +26,7 @@ _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
 _LIST_OF_FLOATS = rb'\s*(\[(?:[^"{}]|"(?:NaN|-?Infinity)")*\])'
 _ANY_NUMBER = re.compile(rb"-?\d[-+.\deE]*")
 _MOST_DIGITS = 38  # no integer of Arrow has more
+_BEGINS_WITH_NULL = re.compile(rb"\s*null")
 _BEGINS_A_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
 
@@ -220,6 +221,8 @@ def _read(block: bytes, schema: Any, others: str = "error") -> Any:
             block.decode()
     except UnicodeDecodeError as error:
         raise pa.ArrowInvalid(f"{block[error.start:error.start + 20]!r} is no UTF-8, which JSON is written in") from None
+    if _BEGINS_WITH_NULL.match(block):  # Arrow's reader would crash the process
+        raise pa.ArrowInvalid("the line is null, and a line of JSON lines is one object in row 0")
     read_options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others if schema is not None else "infer")
     try:

@@ -13,6 +13,7 @@ from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, told, type_for_both
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary, refuse_other_kind
 from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
+from flinkpy.connectors.files.schemas.merged_schemas import merged_schema
 from flinkpy.connectors.files.text_files import DEFAULT_SPLIT_BYTES, FileSplit, LineBlocks, cut_for_readers
 from flinkpy.connectors.memory.arrow_tables import DEFAULT_BATCH_ROWS
 from flinkpy.connectors.source_api.source import ReaderContext
@@ -58,7 +59,9 @@ class JsonLinesSource(InferredFileSource):
                     yield read_first(block, _ENDS.all, _shown_or_told,
                                      lambda: lines_before(open_binary(file), place))  # noqa: B023  (called at once)
                 else:
-                    yield from (each for each in read_around(block, _ENDS.all, shown_schema) if not isinstance(each, Refused))
+                    parts = read_around(block, _ENDS.all, shown_schema)
+                    shown = ((file.path, part) for part in parts if not isinstance(part, Refused))
+                    yield merged_schema(shown, ProgramError, otherwise=self._common)
         except (pa.ArrowException, OSError) as error:
             advice = "; give schema= with one type for it" if "changed from" in str(error) else ""
             raise ProgramError(f"cannot read {file.path} as JsonLines: {error}{advice}") from error
