@@ -22,7 +22,8 @@ from flinkpy.network.wire.peer_connections import PeerConnections
 from flinkpy.network.wire.remote_channel import OutboundChannel, PartitionRequest, RemoteInputChannel
 from flinkpy.network.wire.transport import Transport
 
-EXCLUSIVE_SHARE = 4  # a new gate's channels take at most a quarter of the segments that are not reserved
+EXCLUSIVE_SHARE = 4  # beyond what they must have, a new gate's channels take at most a quarter of the segments that are not reserved
+KEPT_FOR_LATER = 2  # and leave half of the pool to gates and partitions that come later: these fail without what they must have
 
 
 class ShuffleService:
@@ -134,8 +135,9 @@ class ShuffleService:
     def _create_credits(self, gate: SingleInputGate, remote: int) -> ReceiverCredits:
         """Reserves the channels' exclusive segments for the gate. Those of a channel hold whole batches if memory
         allows, and are at least ``buffers_per_channel``."""
-        config, batch = self._config, self._segments_per_batch
-        exclusive = max(config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, self._pool.unreserved // EXCLUSIVE_SHARE // remote))
+        config, batch, free = self._config, self._segments_per_batch, self._pool.unreserved
+        spare = max(0, min(free // EXCLUSIVE_SHARE, free - self._pool.total // KEPT_FOR_LATER))
+        exclusive = max(config.buffers_per_channel, 1, min(config.buffers_per_channel * batch, spare // remote))
         floating = config.floating_buffers * batch
         gate.pool = pool = self._pool.create_pool(gate.name, remote * exclusive, remote * exclusive + floating)
 

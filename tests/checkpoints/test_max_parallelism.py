@@ -19,8 +19,7 @@ KEYS, COUNT = 200, 3000
 
 def environment(parallelism: int, path: str | None, **options: Any) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment()
-    env.configure({"parallelism.default": parallelism, "execution.checkpointing.interval": "1 h", "taskmanager.memory.network.size": "256 mb",
-                   **options})
+    env.configure({"parallelism.default": parallelism, "execution.checkpointing.interval": "1 h", **options})
     if path is not None:
         env.configure({"execution.state-recovery.path": path})
     return env

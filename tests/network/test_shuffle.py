@@ -337,6 +337,17 @@ def test_records_that_cannot_be_read_fail_their_gate_only() -> None:
         assert "not a number" in str(bad[0])
 
 
+def test_tasks_fit_as_long_as_what_each_must_have_is_half_of_the_memory() -> None:
+    """Gates that come first take more than they must have, and still leave enough for those that come last."""
+    with cluster("a", "b", config=replace(SMALL, total_segments=512)) as made:
+        for subtask in range(40):  # each needs two segments for each of two channels, and two for its partition: 240 in all
+            consumer = attempt("consumer", subtask)
+            made.gate("b", consumer, [("a", attempt("source", producer)) for producer in range(2)])
+        for subtask in range(40):
+            made.writer("b", attempt("consumer", subtask), channels=2)
+        assert made.services["b"].statistics().gates == made.services["b"].statistics().partitions == 40
+
+
 def test_too_little_memory_is_refused_with_the_option_to_change() -> None:
     with cluster("a", "b", config=replace(SMALL, total_segments=5)) as made:
         with pytest.raises(ResourceUnavailableError, match=r"needs at least 8 segments, 5 of 5.*taskmanager\.memory\.network\.size"):
