@@ -14,8 +14,9 @@ from operator import index
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core.elements import MIN_TIMESTAMP, Watermark
+from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError
+from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.program.program_line import refuse
 
 
@@ -36,15 +37,18 @@ class TimestampAssigner(ABC):
 
 
 def watermark_of(given: Any) -> Watermark:
-    """A watermark, from a Watermark or a timestamp; raises TypeError for anything else."""
-    if isinstance(given, Watermark):
-        return given
+    """A watermark, from a Watermark or a timestamp; raises TypeError for anything else, and ValueError for numbers
+    beyond the end of event time."""
+    timestamp = given.timestamp if isinstance(given, Watermark) else given
     try:
-        if type(given) is not bool:
-            return Watermark(index(given))
+        moment = None if isinstance(timestamp, bool) else index(timestamp)
     except TypeError:
-        pass
-    raise TypeError(f"a watermark is Watermark(timestamp), or the timestamp itself, a whole number of milliseconds; this is {given!r:.80}")
+        moment = None
+    if moment is None:
+        raise TypeError(f"a watermark is Watermark(timestamp), or the timestamp itself, a whole number of milliseconds; this is {given!r:.80}")
+    if moment > MAX_TIMESTAMP:
+        raise ValueError(f"a watermark is at most 2**63 - 1, which ends event time; this is {moment}")
+    return Watermark(moment)
 
 
 class WatermarkOutput(ABC):
@@ -170,6 +174,8 @@ class WatermarkStrategy:
             raise refuse(f"for_generator() takes a WatermarkGenerator, or a function that makes one; this is {generator!r:.80}")
         if isinstance(generator, type) and not issubclass(generator, WatermarkGenerator):
             raise refuse(f"for_generator(): {generator.__name__} is no WatermarkGenerator; derive it from that class")
+        if isinstance(generator, type):
+            refuse_coroutine_methods(generator, "for_generator()")
         return WatermarkStrategy(generator=generator)
 
     def with_timestamp_assigner(self, timestamp_assigner: AssignerLike) -> WatermarkStrategy:
@@ -230,6 +236,7 @@ class WatermarkStrategy:
         made = self.generator()
         if not isinstance(made, WatermarkGenerator):
             raise ProgramError(f"for_generator(): the function made {made!r:.80}, which is no WatermarkGenerator")
+        refuse_coroutine_methods(type(made), "for_generator()")
         return made
 
 

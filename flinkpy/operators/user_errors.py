@@ -35,18 +35,22 @@ def user_code_error(error: BaseException, context: OperatorContext, record: Any 
     """The error to raise for an exception of a user's function. Errors of the engine are returned unchanged."""
     if isinstance(error, FlinkpyError) and not is_of_function(error):
         return error
-    if record is _NO_RECORD:
-        # set if a writer called the function; on the cause, if that was a StopIteration in a generator
-        record = getattr(error, "record_at_fault", getattr(error.__cause__, "record_at_fault", _NO_RECORD))
     frames = frames_of(error)
     return UserCodeError(
         format_error(error) if frames else format_error(error) + _hint(error),
         operator=context.name, uid=context.uid, subtask=context.task.subtask_name,
-        record=None if record is _NO_RECORD else bounded_repr(record),
+        record=record_at_fault(error) if record is _NO_RECORD else bounded_repr(record),
         frames=frames,
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)) if context.explains_errors else "",
         original=by_value(error) if context.explains_errors else None,
     )
+
+
+def record_at_fault(error: BaseException) -> str | None:
+    """The record as an error shows it, if the exception says which it is: those raised for a writer or a source do. It is
+    on the cause, if that was a StopIteration in a generator."""
+    record = getattr(error, "record_at_fault", getattr(error.__cause__, "record_at_fault", _NO_RECORD))
+    return None if record is _NO_RECORD else bounded_repr(record)
 
 
 def is_of_function(error: BaseException) -> bool:
@@ -97,7 +101,7 @@ def _text(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = "\n".join([str(error), *map(str, getattr(error, "__notes__", ()))])
-    except Exception as another:
+    except BaseException as another:  # SystemExit too: it is about another error
         return f"{name}, whose text raises {type(another).__name__}"
     if not text:
         return name

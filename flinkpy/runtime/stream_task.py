@@ -380,7 +380,7 @@ class StreamTask:
 
     # -- ending otherwise -------------------------------------------------------------------------------------------------------
 
-    def abort(self) -> list[Exception]:
+    def abort(self) -> list[BaseException]:
         """Takes everything down from wherever it is; gives back what that raised. May be called again."""
         if Phase.CLEAN_UP in self.phases:
             return []
@@ -391,7 +391,7 @@ class StreamTask:
         self._clean_up()
         return errors
 
-    def _close_operators(self, chain: OperatorChain) -> list[Exception]:
+    def _close_operators(self, chain: OperatorChain) -> list[BaseException]:
         self.phases.append(Phase.CLOSE_OPERATORS)
         return chain.close()
 

@@ -249,7 +249,8 @@ class Task:
         """Releases everything the task acquired. What goes wrong on the way is logged and does not stop the rest."""
         if self.stream_task is not None:
             for error in self.stream_task.abort():
-                LOG.warning("%s: closing raised: %s", self.descriptor.subtask_name, error)
+                told = error if isinstance(error, FlinkpyError) else format_error(error)
+                LOG.warning("%s: closing raised: %s", self.descriptor.subtask_name, told)
         try:
             self._shuffle.release(self.attempt_id, cause)
         except Exception:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from flinkpy.common.typeinfo import Types
 from flinkpy.core.program.program_line import refuse
+from flinkpy.core.users_values import bounded_repr
 from flinkpy.state.descriptors import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
 from flinkpy.windowing.arguments import Span, delta_of, milliseconds_of, positive, threshold_of
 from flinkpy.windowing.windows import GlobalWindow, TimeWindow, W, Window
@@ -34,6 +35,14 @@ class TriggerResult(Enum):
 
 
 CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE
+
+
+def checked_result(result: Any) -> TriggerResult:
+    """What a trigger returned, which is None if it forgot to; raises TypeError unless it is a TriggerResult."""
+    if isinstance(result, TriggerResult):
+        return result
+    raise TypeError("a trigger returns TriggerResult.CONTINUE, FIRE, PURGE or FIRE_AND_PURGE, "
+                    f"this one returned {bounded_repr(result, 60)}")
 
 
 class Trigger(ABC, Generic[T, W]):
@@ -428,4 +437,4 @@ class PurgingTrigger(Trigger[Any, Any]):
 
 
 def _purging(result: TriggerResult) -> TriggerResult:
-    return FIRE_AND_PURGE if result.is_fire() else result
+    return FIRE_AND_PURGE if checked_result(result).is_fire() else result

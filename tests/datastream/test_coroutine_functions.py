@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from flinkpy.common import DeserializationSchema, Encoder, JobListener, Time, TimestampAssigner, Types, WatermarkStrategy
+from flinkpy.common import DeserializationSchema, Encoder, JobListener, Time, TimestampAssigner, Types, WatermarkGenerator, WatermarkStrategy
+from flinkpy.connectors.sinks import Committer, Sink, SinkWriter
 from flinkpy.connectors.sources import PythonSource
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.core.program.coroutines import coroutine_in
 from flinkpy.datastream import AsyncDataStream, DataStream, StreamExecutionEnvironment
 from flinkpy.datastream import functions as f
@@ -90,6 +91,7 @@ PLACES: dict[str, Build] = {
     "open of a partitioner": lambda env: numbers(env).partition_custom(late(f.Partitioner, "open"), lambda number: number).map(lambda number: 1),
     "a timestamp assigner": lambda env: assigned(env, look_up),
     "a TimestampAssigner": lambda env: assigned(env, late(TimestampAssigner, "extract_timestamp")),
+    "a class of watermark generators": lambda env: WatermarkStrategy.for_generator(type(late(WatermarkGenerator, "on_event"))),
     "an aggregate": lambda env: windowed(env).aggregate(late(f.AggregateFunction, "get_result")),
     "a window function": lambda env: windowed(env).apply(look_up),
     "a process window function": lambda env: windowed(env).process(late(f.ProcessWindowFunction, "clear")),
@@ -122,6 +124,38 @@ PLACES: dict[str, Build] = {
 def test_a_coroutine_function_is_refused_with_the_line_and_what_to_do(place: str) -> None:
     with pytest.raises(ProgramError, match=r"test_coroutine_functions\.py:\d+: .*async def.*AsyncDataStream.unordered_wait"):
         PLACES[place](embedded())
+
+
+class Sinks(Sink):
+    def __init__(self, writes: Any, commits: Any) -> None:
+        self.writes, self.commits = writes, commits
+
+    def create_writer(self, context: Any) -> Any:
+        return self.writes()
+
+    def create_committer(self, context: Any) -> Any:
+        return self.commits()
+
+
+@pytest.mark.finding("bugs 12")
+@pytest.mark.parametrize(("writer", "committer", "told"), [
+    (lambda: late(SinkWriter, "write_batch"), lambda: None, "create_writer.*Late.write_batch"),
+    (lambda: late(SinkWriter, "close"), lambda: None, "create_writer.*Late.close"),
+    (lambda: late(SinkWriter), lambda: late(Committer, "commit"), "create_committer.*Late.commit"),
+], ids=["write_batch", "close", "commit"])
+def test_what_a_sink_makes_in_its_task_is_looked_at_there(writer: Any, committer: Any, told: str) -> None:
+    env = embedded()
+    numbers(env).sink_to(Sinks(writer, committer))
+    with pytest.raises(JobExecutionError, match=f"{told} is declared with 'async def'"):
+        env.execute()
+
+
+@pytest.mark.finding("bugs 12")
+def test_a_watermark_generator_that_a_function_makes_is_looked_at_in_its_task() -> None:
+    strategy = WatermarkStrategy.for_generator(lambda: late(WatermarkGenerator, "on_event"))
+    stream = embedded().from_collection([1]).assign_timestamps_and_watermarks(strategy)
+    with pytest.raises(JobExecutionError, match=r"for_generator\(\): Late.on_event is declared with 'async def'"):
+        stream.take(1)
 
 
 @pytest.mark.finding("bugs 12")

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkpy.common import Row, Time, WatermarkStrategy
+from flinkpy.common import Row, Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from flinkpy.connectors.sources import PythonSource
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import DataStream, KeyedProcessFunction, SourceFunction, StreamExecutionEnvironment
@@ -26,7 +27,7 @@ SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
 MARKED = 7  # the record at fault has it
 NO_TIMES = [
     None, float("nan"), float("inf"), 1.5, 1_700_000_000.25, "2024-01-01", "17", b"17", True, decimal.Decimal(3), datetime.timedelta(1),
-    datetime.time(1), np.float64(3), np.bool_(True), np.datetime64("NaT"), [1], 2**62, 2**63 - 1, 2**63, 2**70, -(2**63), -(2**70)]
+    datetime.time(1), np.float64(3), np.bool_(True), np.datetime64("NaT"), pd.NaT, [1], 2**62, 2**63 - 1, 2**63, 2**70, -(2**63), -(2**70)]
 TIMES = [0, -5, 10**16, np.int64(5), datetime.datetime(2024, 1, 1), datetime.date(2024, 1, 1)]
 Make = Callable[[StreamExecutionEnvironment, Any], DataStream]
 
@@ -86,12 +87,23 @@ MAKERS: list[Make] = [by_function, by_field, of_source_function, of_python_sourc
 
 
 @pytest.mark.finding("bugs 11")
-@pytest.mark.parametrize("moment", [None, 1.5, True, 2**70], ids=repr)
+@pytest.mark.parametrize("moment", [None, 1.5, True, 2**70, pd.NaT], ids=repr)
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_is_no_time_fails_the_job(make: Make, moment: Any, env: StreamExecutionEnvironment) -> None:
     with pytest.raises(JobExecutionError, match=r"in milliseconds|a whole number of milliseconds") as failure:
         counted(make(env, moment))
-    assert make is of_python_source or f"on record Row(n={MARKED}" in str(failure.value)
+    assert f"on record {MARKED if make is of_python_source else f'Row(n={MARKED}'}" in str(failure.value)
+
+
+@pytest.mark.finding("bugs 11")
+@pytest.mark.parametrize("given", [None, 1.5, True, "7", 2**63, Watermark(2**63), Watermark(1.5)], ids=repr)  # type: ignore[arg-type]
+def test_what_is_no_watermark_is_refused(given: Any, env: StreamExecutionEnvironment) -> None:
+    class Emits(WatermarkGenerator):
+        def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+            output.emit_watermark(given)
+
+    with pytest.raises(JobExecutionError, match=r"a watermark is .*(?s:.*)on record 'the record'"):
+        run(env.from_collection(["the record"]).assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(Emits)))
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -22,15 +22,16 @@ def failure_of(function: Callable[[Any], Any]) -> UserCodeError:
 
 class Unspeakable(Exception):
     def __str__(self) -> str:
-        raise RuntimeError("no text")
+        raise self.args[0]
 
 
-def test_an_error_whose_text_raises_is_named_all_the_same_with_line_and_record() -> None:
+@pytest.mark.parametrize("another", [RuntimeError, SystemExit, KeyboardInterrupt])
+def test_an_error_whose_text_raises_is_named_all_the_same_with_line_and_record(another: type[BaseException]) -> None:
     def fails(value: int) -> int:
-        raise Unspeakable
+        raise Unspeakable(another)
 
     error = failure_of(fails)
-    assert error.cause == "Unspeakable, whose text raises RuntimeError"
+    assert error.cause == f"Unspeakable, whose text raises {another.__name__}"
     assert [frame.function for frame in error.frames] == ["fails"]
 
 

@@ -81,6 +81,8 @@ class JournalSource(Journal, SourceOperator):
         self.note("close")
         if self.fail_at == "close":
             raise OSError("cannot close")
+        if self.fail_at == "exit in close":
+            raise SystemExit(3)
 
     def handle_operator_event(self, event: Any) -> None:
         self.note(f"event {event}")

@@ -266,5 +266,21 @@ def test_an_exit_in_user_code_fails_its_task_only(harness: LoopHarness) -> None:
     harness.run_until(lambda: nothing_left(harness))
 
 
+@pytest.mark.finding("bugs 12")
+def test_an_exit_in_close_fails_the_task_and_the_others_are_closed_all_the_same(harness: LoopHarness) -> None:
+    harness.run(descriptor("v", JournalSource("a", [], fail_at="exit in close"), JournalOperator("b")))
+    assert "raised SystemExit: 3, which ends programs" in str(harness.reporter.error_of(attempt("v")))
+    assert JOURNAL[-2:] == ["a.close", "b.close"]
+    assert nothing_left(harness)
+
+
+@pytest.mark.finding("bugs 12")
+def test_an_exit_in_close_does_not_hide_why_the_task_failed(harness: LoopHarness) -> None:
+    harness.run(descriptor("v", JournalSource("a", [[2]], fail_at="exit in close"), JournalOperator("b", fail_on=2), consumers=1))
+    assert "cannot take 2" in str(harness.reporter.error_of(attempt("v")))
+    assert JOURNAL[-2:] == ["a.close", "b.close"]
+    assert nothing_left(harness)
+
+
 def exits(value: Any) -> Any:
     raise SystemExit(3)

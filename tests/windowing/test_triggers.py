@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from flinkpy.common.time import Time
-from flinkpy.core.errors import ProgramError
+from flinkpy.core.errors import ProgramError, UserCodeError
+from flinkpy.datastream import DataStream
 from flinkpy.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -23,7 +24,9 @@ from flinkpy.datastream.window import (
     TimeWindow,
     Trigger,
     TriggerResult,
+    TumblingEventTimeWindows,
 )
+from flinkpy.testing import OneInputHarness
 from tests.windowing.contexts import OneKey
 
 CONTINUE, FIRE, FIRE_AND_PURGE, PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE, TriggerResult.PURGE
@@ -145,6 +148,34 @@ def test_a_processing_time_trigger_fires_at_the_windows_end() -> None:
     driven.merge(TimeWindow(0, 120), WINDOW)
     assert driven.key.processing_timers == {(119, TimeWindow(0, 120))}
     assert driven.trigger.on_event_time(99, WINDOW, driven.key.of(WINDOW)) is CONTINUE
+
+
+class Forgetful(EventTimeTrigger):
+    """Forgets to return what its nested calls gave."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> Any:
+        super().on_element(element, timestamp, window, ctx)
+
+
+class ForgetfulAtTheEnd(EventTimeTrigger):
+    def on_event_time(self, time: int, window: Any, ctx: Any) -> Any:
+        super().on_event_time(time, window, ctx)
+
+
+@pytest.mark.finding("bugs 12")
+@pytest.mark.parametrize("trigger", [Forgetful(), ForgetfulAtTheEnd(), PurgingTrigger.of(Forgetful())], ids=repr)
+def test_a_trigger_that_returns_nothing_is_told(trigger: Trigger[Any, Any]) -> None:
+    def windowed(stream: DataStream) -> DataStream:
+        keyed = stream.key_by(lambda record: record)
+        return keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).trigger(trigger).reduce(max)
+
+    def run() -> None:
+        with OneInputHarness.of(windowed) as harness:
+            harness.push("a", timestamp=1)
+            harness.end_input()
+
+    with pytest.raises(UserCodeError, match=r"a trigger returns .* this one returned None"):
+        run()
 
 
 # -- count, delta, never -------------------------------------------------------------------------------------------------------------

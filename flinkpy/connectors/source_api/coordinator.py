@@ -113,7 +113,7 @@ class SourceCoordinator:
         try:
             if enumerator is not None:
                 enumerator.close()
-        except Exception:
+        except BaseException:  # SystemExit too, as in ``_guarded``
             _LOG.exception("closing the enumerator of %s", self.name)
 
     def snapshot_state(self, checkpoint_id: int) -> bytes:

@@ -156,10 +156,19 @@ class _IteratorReader(SplitReader[PythonSplit]):
         self._first = self._position
         values, times, position = self._parts(found)
         self._position = position if self._positioned else self._position + len(values)
-        return RowBatch(values, None if times is None else self._milliseconds(times))
+        return RowBatch(values, None if times is None else self._milliseconds(values, times))
 
-    def _milliseconds(self, times: list[Any]) -> list[int]:
-        return times if are_times(times) else [milliseconds(time, self._call) for time in times]
+    def _milliseconds(self, values: list[Any], times: list[Any]) -> list[int]:
+        if are_times(times):
+            return times
+        found = []
+        for value, time in zip(values, times):
+            try:
+                found.append(milliseconds(time, self._call))
+            except (TypeError, ValueError) as error:
+                error.record_at_fault = value  # type: ignore[union-attr]  # which the error of the job shows
+                raise
+        return found
 
     def _parts(self, found: list[Any]) -> tuple[list[Any], list[int] | None, Any]:
         """The records, their event times, and the position behind the last."""
@@ -241,7 +250,8 @@ class _BatchIterator(_IteratorReader):
         moments: Any = np.asarray(times)
         if moments.size and moments.dtype.kind not in "iu":
             raise TypeError(f"{self._call} gives event times of type {moments.dtype}; they must be whole numbers of milliseconds")
-        self._milliseconds([int(moments.min()), int(moments.max())] if moments.size else [])
+        for extreme in (moments.min(), moments.max()) if moments.size else ():
+            milliseconds(extreme, self._call)
         stamps = moments.astype(np.int64)
         if stamps.shape != (data.num_rows,):
             raise TypeError(f"{self._call} gives {stamps.size} event times for {data.num_rows} rows; it gives one for each")

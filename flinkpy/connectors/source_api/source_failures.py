@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from flinkpy.core.errors import FlinkpyError, UserCodeError
-from flinkpy.operators.user_errors import by_value, format_error, frames_of
+from flinkpy.operators.user_errors import by_value, format_error, frames_of, record_at_fault
 
 
 def as_user_error(error: BaseException, operator: str, *, uid: str | None = None, subtask: str = "", origin: str | None = None) -> FlinkpyError:
@@ -13,7 +13,7 @@ def as_user_error(error: BaseException, operator: str, *, uid: str | None = None
     if isinstance(error, FlinkpyError):
         return error
     wrapped = UserCodeError(
-        format_error(error), operator=operator, uid=uid, subtask=subtask, origin=origin, frames=frames_of(error),
+        format_error(error), operator=operator, uid=uid, subtask=subtask, record=record_at_fault(error), origin=origin, frames=frames_of(error),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__)),
         original=by_value(error),
     )

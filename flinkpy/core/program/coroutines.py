@@ -32,6 +32,13 @@ def refuse_coroutines(holder: Any, call: str) -> None:
         raise refused(found, call)
 
 
+def refuse_coroutine_methods(kind: type, call: str) -> None:
+    """The same for the methods of a class whose objects are made later, or have just been made in a task."""
+    method = _unawaited_method(kind)
+    if method is not None:
+        raise refused(f"{kind.__name__}.{method}", call)
+
+
 def refused(name: str, call: str) -> ProgramError:
     """The error for that function."""
     return refuse(f"{call}: {name} {ADVICE}")
@@ -54,7 +61,7 @@ def coroutine_in(holder: Any) -> str | None:
         seen.add(id(each))
         if is_coroutine_function(each):
             return str(getattr(each, "__qualname__", each)).rpartition("<locals>.")[2]
-        method = _unawaited_method(each)
+        method = None if isinstance(each, FunctionType) else _unawaited_method(type(each))
         if method is not None:
             return f"{type(each).__name__}.{method}"
         waiting.extend(_held_by(each))
@@ -66,11 +73,11 @@ def is_coroutine_function(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
-def _unawaited_method(value: Any) -> str | None:
-    """A method that is a coroutine function, and stands for one of flinkpy's that is none."""
-    bases = type(value).__mro__
+def _unawaited_method(kind: type) -> str | None:
+    """A method of the class that is a coroutine function, and stands for one of flinkpy's that is none."""
+    bases = kind.__mro__
     ours = [base for base in bases if _is_ours(base)]
-    if isinstance(value, FunctionType) or (ours and ours[0] is bases[0]):
+    if ours and ours[0] is bases[0]:
         return None
     names = dict.fromkeys(name for base in bases if not _is_ours(base) for name in vars(base)) if ours else _WITHOUT_BASE
     for name in names:

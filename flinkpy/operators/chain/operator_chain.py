@@ -143,21 +143,22 @@ class OperatorChain:
                 return False
         return True
 
-    def close(self) -> list[Exception]:
-        """Closes every operator that was set up, head first, even if another one raises; gives back what was raised."""
+    def close(self) -> list[BaseException]:
+        """Closes every operator that was set up, head first, even if another one raises; gives back what was
+        raised, ``SystemExit`` and the like too: the rest is to be closed all the same."""
         errors = self.parked_work.close()
         for run in self._runs.values():
             run.close()
         for operator in reversed(self._set_up):
             try:
                 _call(operator, operator.close)
-            except Exception as error:
+            except BaseException as error:
                 errors.append(error)
         for chained in self._config.operators:
             for function in _functions_of_writers(chained):
                 try:
                     close_function(function)
-                except Exception as error:
+                except BaseException as error:
                     errors.append(error)
         return errors
 

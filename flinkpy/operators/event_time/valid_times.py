@@ -56,10 +56,10 @@ def milliseconds(moment: Any, given_by: str = "the assigner") -> int:
     >>> milliseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), milliseconds(datetime.date(1970, 1, 2))
     (1000, 86400000)
     """
-    if isinstance(moment, datetime.datetime):
+    if isinstance(moment, datetime.datetime) and moment == moment:  # pandas' NaT is a datetime, and not equal to itself
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.timezone.utc)
         return (aware - _EPOCH) // _MILLISECOND
-    if isinstance(moment, datetime.date):
+    if isinstance(moment, datetime.date) and not isinstance(moment, datetime.datetime):
         return (moment.toordinal() - _EPOCH.toordinal()) * 86_400_000
     if not isinstance(moment, bool) and hasattr(moment, "__index__"):
         number = index(moment)

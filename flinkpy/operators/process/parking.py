@@ -145,16 +145,16 @@ class ParkedWork:
                 self._on_parked()  # the task may be waiting for input
                 return
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[BaseException]:
         """Drops all parked work; returns the errors raised meanwhile."""
         self._barriers.clear()
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         for way_in in self._inputs:
             try:
                 way_in.close()
             except FlinkpyError as error:
                 errors.append(error)
-            except Exception as error:
+            except BaseException as error:  # SystemExit too, as the others are to be closed
                 errors.append(user_code_error(error, way_in.operator.context))
         return errors
 

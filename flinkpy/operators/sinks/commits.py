@@ -17,6 +17,7 @@ from typing import Any
 
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options.checkpointing import takes_checkpoints
+from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.users_values import several
 from flinkpy.operators.context import OperatorContext
 from flinkpy.operators.sinks.sink_port import Committer, Sink, SinkWriter
@@ -40,6 +41,7 @@ class SinkCommits:
         context, state = self._context, self._context.operator_state
         self._committer = self._sink.create_committer(context)
         if self._committer is not None:
+            refuse_coroutine_methods(type(self._committer), f"{type(self._sink).__name__}.create_committer()")
             self._pending = sorted(state.engine_list(COMMITTABLES).get(), key=lambda each: each[0])
             self.commit_all()
         if state.restored:

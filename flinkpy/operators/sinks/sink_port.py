@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flinkpy.core.elements import Batch
+from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
 
@@ -139,6 +140,7 @@ class Sink(ABC):
         call, made = ("create_writer", self.create_writer(context)) if states is None else ("restore_writer", self.restore_writer(context, states))
         if not isinstance(made, SinkWriter):
             raise TypeError(f"{type(self).__name__}.{call}() gives {bounded_repr(made, 60)}; it must return a SinkWriter")
+        refuse_coroutine_methods(type(made), f"{type(self).__name__}.{call}()")
         self._writer = made
         if self._listener is not None:
             self._writer.set_listener(self._listener)

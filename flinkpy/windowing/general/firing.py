@@ -22,7 +22,7 @@ from flinkpy.windowing.general.per_window.window_timers import Timer
 from flinkpy.windowing.general.window_lifetimes import WindowLifetimes
 from flinkpy.windowing.general.window_output import WindowOutput
 from flinkpy.windowing.general.window_sets import WindowSet
-from flinkpy.windowing.triggers import TriggerResult
+from flinkpy.windowing.triggers import TriggerResult, checked_result
 
 
 @dataclass
@@ -47,7 +47,7 @@ class WindowFiring:
     def act(self, result: TriggerResult, key: Any, window: Any, namespace: Any) -> Work:
         """Does what the trigger says, which is not CONTINUE. ``namespace`` is the window under which the contents are
         kept."""
-        if result is not TriggerResult.PURGE:
+        if checked_result(result) is not TriggerResult.PURGE:
             contents = self.contents.get(key, namespace)
             if contents is not MISSING:
                 elements = self.evaluation.evaluate(self.output.results, key, window, contents)
