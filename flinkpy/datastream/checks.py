@@ -23,6 +23,7 @@ _INSTEAD = {  # what other systems call something, and what to write here
     **dict.fromkeys(("agg",), "write aggregate(...)"), **dict.fromkeys(("head", "first", "top"), "write take(n) for a list, limit(n) for a stream"),
     **dict.fromkeys(("collect", "to_list"), "write execute_and_collect(), or take(n) for the first records"),
     **dict.fromkeys(("drop_duplicates", "unique"), "write distinct(...)"), "withColumn": "write with_column(...)",
+    "toPandas": "write to_pandas()", **dict.fromkeys(("toDF", "withColumnRenamed"), "write rename({old: new})"),
     **dict.fromkeys(("apply", "foreach", "for_each"), "write map(...), flat_map(...) or process(...), or sink_to(...) for what goes out"),
     **dict.fromkeys(("write_text", "write_as_text"), "write sink_to(FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build())"),
 }
@@ -37,7 +38,9 @@ _INSTEAD |= {  # what users of frames try
     **dict.fromkeys(("add_column", "assign", "mutate"), _COLUMN),
     **dict.fromkeys(("drop_columns", "dropColumns"), "write drop(...)"), "rename_columns": "write rename({old: new})",
     **dict.fromkeys(("plot", "hist"), "draw what you collect: to_pandas().plot()"),
-    "iloc": "write take(n), or to_pandas()", "loc": "write filter(...)",
+    "iloc": "write take(n), or to_pandas()", "loc": "write filter(...)", "query": "write filter(col(\"x\") > 5)",
+    "astype": "write with_column(\"x\", col(\"x\").cast(Types.LONG()))", "values": "write to_arrow() or to_pandas()",
+    **dict.fromkeys(("reset_index", "set_index"), "it has no index; key_by(...) makes groups"),
     **dict.fromkeys(("explain", "print_plan", "printSchema", "print_schema"), "print(env.get_execution_plan()) shows the plan, schema the columns"),
     "info": "write describe(), or schema", **dict.fromkeys(("dropna", "drop_nulls", "fillna", "fill_null", "isna", "isnull"), _NULLS),
     **dict.fromkeys(("sample",), "write filter(lambda record: random.random() < 0.01)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +70,27 @@ def test_figures_of_running_results_are_of_the_last_row_of_each_key(capsys: pyte
         "| shop   | string |     2 | null |      null | north | south    |", "| sold   | int64  |     2 |  4.0 |  1.414214 | 3     | 5        |"]
 
 
+def test_a_description_has_a_line_for_unsigned_numbers_and_decimals(capsys: pytest.CaptureFixture[str]) -> None:
+    environment().from_arrow(pa.table({
+        "u": pa.array([2**64 - 1, 2**64 - 1, None], pa.uint64()), "d": [Decimal("1.5"), None, Decimal("2.5")]})).describe()
+    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()[3:5]] == [
+        ["u", "uint64", "2", "1.844674e+19", "0.0", str(2**64 - 1), str(2**64 - 1)],
+        ["d", "decimal128(2, 1)", "2", "2.0", "0.707107", "1.5", "2.5"]]
+
+
+def test_values_that_are_structs_are_counted_as_rows() -> None:
+    places = environment().from_arrow(pa.table({"at": [{"x": 1}, None, {"x": 2}, {"x": 1}]}))
+    assert places.value_counts("at") == {Row(x=1): 2, None: 1, Row(x=2): 1}
+
+
+def test_a_figure_of_what_is_no_column_names_the_call_and_the_columns_that_there_are() -> None:
+    for look in (lambda: sales().mean("x"), lambda: sales().aggregate(col("x").sum)):
+        with pytest.raises(ProgramError, match=r"there is no column 'x'; there are shop, amount$"):
+            look()
+    with pytest.raises(ProgramError, match=r"mean\(\) works on columns"):
+        environment().from_collection([1]).mean("x")
+
+
 def test_figures_of_what_does_not_end_or_of_each_key_are_refused() -> None:
     endless = environment().generate(lambda n: Row(n=n), type_info=Types.ROW_NAMED(["n"], [Types.LONG()]))
     for look in (endless.count, lambda: endless.mean("n"), lambda: endless.value_counts("n"), endless.describe):
@@ -85,7 +107,8 @@ def test_figures_of_what_does_not_end_or_of_each_key_are_refused() -> None:
     (lambda stream: stream[col("amount") > 3], r"filter\(col\(\"x\"\) > 5\) keeps records"),
     (lambda stream: stream.filter("amount > 3"), r"not text, this is 'amount > 3': write filter\(col"),
     *((lambda stream, name=name: getattr(stream, name), f"a stream has no {name}") for name in (
-        "to_parquet", "add_columns", "plot", "explain", "dropna", "fillna", "sample", "tail", "dtypes", "merge", "nunique", "iloc", "persist")),
+        "to_parquet", "add_columns", "plot", "explain", "dropna", "fillna", "sample", "tail", "dtypes", "merge", "nunique", "iloc", "persist",
+        "toPandas", "withColumnRenamed", "query", "astype", "values", "reset_index")),
 ])
 def test_what_users_of_frames_try_is_told(attempt: Any, told: str) -> None:
     with pytest.raises((AttributeError, TypeError, ProgramError), match=told):

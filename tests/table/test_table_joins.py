@@ -220,3 +220,10 @@ def test_a_function_that_fails_in_a_subtask_fails_the_job() -> None:
 def test_mistakes_are_told_while_the_program_is_built(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(ProgramError, match=told):
         environment().from_collection(SALES, TYPE).join_table(**arguments)
+
+
+@pytest.mark.parametrize(("one", "other"), [(pa.uint8(), pa.uint64()), (pa.uint64(), pa.uint32()), (pa.uint8(), pa.int64())])
+def test_keys_may_differ_in_the_width_of_their_integers(one: pa.DataType, other: pa.DataType) -> None:
+    table = pa.table({"k": pa.array([1, None], other), "name": ["tea", "none"]})
+    joined = environment().from_arrow(pa.table({"k": pa.array([1, 2, None], one)})).join_table(table, "k", how="left")
+    assert joined.to_arrow()["name"].to_pylist() == ["tea", None, None]

@@ -105,14 +105,15 @@ def mean(stream: RecordedStream, column: Any, job_name: str | None) -> Any:
     from flinkpy.columns.expressions import col
 
     expression = col(column) if isinstance(column, str) else column
-    found = arrow_table(_unkeyed(stream), job_name, "mean()",
-                        lambda records: shaping.aggregate_all(records, (expression.avg.alias("mean"),), of_table=True))
+    found = arrow_table(_unkeyed(stream), job_name, "mean()", lambda records: shaping.aggregate_all(
+        records.as_columns("mean()"), (expression.avg.alias("mean"),), of_table=True))
     return _first(found).get("mean")
 
 
 def value_counts(stream: RecordedStream, column: str, job_name: str | None) -> dict[Any, int]:
     """Implements ``value_counts``."""
     from flinkpy.columns.expressions import lit
+    from flinkpy.columns.values.conversion import python_values
 
     def counted(records: RecordedStream) -> RecordedStream:
         by_value = key_verbs.key_stream(records.as_columns("value_counts()"), column, (), None, "value_counts()")
@@ -121,7 +122,7 @@ def value_counts(stream: RecordedStream, column: str, job_name: str | None) -> d
     table = arrow_table(_unkeyed(stream), job_name, "value_counts()", counted)
     if not table.num_columns:
         return {}
-    pairs = zip(table.column(0).to_pylist(), table.column(1).to_pylist())
+    pairs = zip(python_values(table.column(0).combine_chunks()), table.column(1).to_pylist())
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
@@ -147,8 +148,9 @@ def _figures(at: int, field: Any) -> list[Expression]:
 
     column, kind = col(field.name), field.type
     figures = {"count": column.count}
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        figures |= {"mean": column.avg, "deviation": column.stddev_samp}
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        number = column.cast(Types.DOUBLE()) if kind == pa.uint64() else column  # arithmetic of 64 bits has a sign
+        figures |= {"mean": number.avg, "deviation": number.stddev_samp}
     if not (pa.types.is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_binary(kind)):
         figures |= {"least": column.min, "greatest": column.max}
     return [each.alias(f"{at} {name}") for name, each in figures.items()]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from flinkpy.aggregates.of_columns import ColumnAggregate
 from flinkpy.columns.aggregate_plan import AggregateCall
-from flinkpy.columns.compiler import compile_expression
+from flinkpy.columns.compiler import column_index, compile_expression
 from flinkpy.columns.expression import Column, columns_of
 from flinkpy.core.elements import ColumnBatch
 from flinkpy.graph.two_phases import TwoPhases
@@ -53,6 +53,8 @@ class AggregatesOfAllOperator(KeyedAggregatesOperator):
         super().prepare_for((self.schema if self.merges else schema).append(_EVERYTHING))
 
     def output_schema(self, schema: Any) -> Any:
+        for name in dict.fromkeys(name for call in self.calls for name in columns_of(call.expression)):
+            column_index(name, schema)  # an unknown one is told with the columns that there are
         return super().output_schema(schema.append(_EVERYTHING))
 
     def process_columns(self, batch: ColumnBatch) -> ColumnBatch:

@@ -47,7 +47,9 @@ def key_type(left: Any, right: Any) -> Any:
     if left == right:
         return left
     if all(pa.types.is_integer(each) for each in (left, right)):
-        return None if pa.uint64() in (left, right) else pa.int64()
+        if pa.uint64() not in (left, right):
+            return pa.int64()
+        return pa.uint64() if all(pa.types.is_unsigned_integer(each) for each in (left, right)) else None
     if all(pa.types.is_string(each) or pa.types.is_large_string(each) for each in (left, right)):
         return pa.large_string()
     return None
