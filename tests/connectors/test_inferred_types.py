@@ -98,8 +98,21 @@ def test_csv_gives_the_same_values_however_it_is_cut(cells: list[str], cut: tupl
 
 @MANY
 @given(fields=st.lists(st.sampled_from([*FIELDS, None]), min_size=1, max_size=8), cut=CUT)
+@example(fields=['"NaN"', '"x"'], cut=(60, 2))
 def test_json_gives_the_same_values_however_it_is_cut(fields: list[Any], cut: tuple[int, int], tmp_path_factory: pytest.TempPathFactory) -> None:
     check(JsonLinesSource, list(map(json_record, fields)), cut, "jsonl", "", tmp_path_factory.mktemp("cut"))
+
+
+@pytest.mark.parametrize("infer_all", [False, True])
+@pytest.mark.parametrize("files", [['"NaN"', "1.5"], ["1.5", '"NaN"'], ["1", '"NaN"', '"-Infinity"'], ["null", '"NaN"', "2"], ['"Infinity"']])
+def test_texts_that_name_floats_are_floats_in_whatever_line_and_file_they_stand(files: list[str], infer_all: bool, tmp_path: Path) -> None:
+    wanted = [None if text == "null" else float(text.strip('"')) for text in files]
+    records = [f'{{"v": {text}, "only": "NaN", "parts": [{{"x": {text}}}]}}\n' for text in files]
+    for name, parts in (("one", [records]), ("several", [[record] for record in records])):
+        found = read_all(JsonLinesSource(written(tmp_path / name, parts, "jsonl"), infer_all=infer_all))
+        assert repr([row["v"] for row in found]) == repr(wanted)
+        assert repr([row["parts"][0]["x"] for row in found]) == repr(wanted)
+        assert {repr(row["only"]) for row in found} == {"nan"}
 
 
 # -- what a sink has written --------------------------------------------------------------------------------------------------------------------

@@ -115,6 +115,14 @@ def test_groups_of_rows_that_a_filter_drops_are_not_read_and_counted(tmp_path: P
     assert sorted(row.n for row in env.from_parquet(tmp_path).filter(col("n") >= 850).take(1000)) == list(range(850, 1000))
 
 
+def test_a_filter_is_taken_where_some_files_have_integers_and_others_floats(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2, 3, None]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1.5, 2.5]}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"b": ["x"]}), tmp_path / "3.parquet")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert sorted(row.a for row in env.from_parquet(tmp_path).filter(col("a") > 2).take()) == [2.5, 3.0]
+
+
 def test_a_source_that_others_read_too_is_read_whole(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": range(100)}), tmp_path / "t.parquet", row_group_size=10)
     env = StreamExecutionEnvironment.get_execution_environment()

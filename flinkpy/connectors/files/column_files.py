@@ -103,7 +103,8 @@ class ParquetSource(ColumnFileSource):
         """Whether no value of this file is refused because it does not fit its column: then rows may be left out without a change."""
         from flinkpy.connectors.files.schemas.merged_schemas import common_type
 
-        return all(field.type.equals(common_type(field.type, there.field(field.name).type)) for field in self._in_files if field.name in there.names)
+        in_both = [field for field in self._in_files if field.name in there.names]
+        return all(common_type(field.type, there.field(field.name).type) == field.type for field in in_both)  # None for integers read as floats
 
     def _may_match_group(self, group: Any, there: Any) -> bool:
         ranges = {name: ValueRange(only_nulls=True) for name in self._in_files.names if name not in there.names}

@@ -20,32 +20,62 @@ import pyarrow.compute as pc
 from pyarrow import json
 
 from flinkpy.connectors.files.schemas.merged_schemas import floats_for_numbers
-from flinkpy.formats.text_columns import as_text, decoded, first_text, is_of_bytes, refuse_rounded, rounded, with_large_floats
+from flinkpy.formats.text_columns import as_text, changed, decoded, first_text, is_of_bytes, refuse_rounded, rounded, with_large_floats
 
 _NAMED_FLOAT = rb'\s*)"(NaN|-?Infinity)"(?=\s*[,}\]])'
 _LIST_OF_FLOATS = rb'\s*(\[(?:[^"{}]|"(?:NaN|-?Infinity)")*\])'
+_QUOTED_FLOAT = rb'"(NaN|-?Infinity)"\s*[,}\]]'
 _ANY_NUMBER = re.compile(rb"-?\d[-+.\deE]*")
 _MOST_DIGITS = 38  # no integer of Arrow has more
 _BEGINS_WITH_NULL = re.compile(rb"\s*null")
 _BEGINS_A_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ANY_NAMED_FLOAT = re.compile(rb"([:\[,]" + _NAMED_FLOAT)
+# Shown by texts that all name floats: what other blocks and files show decides whether they are. (No other values show this type.)
+NAMED_FLOATS = pa.float16()
 
 
 def shown_schema(block: bytes) -> Any:
-    """The schema that the first lines show."""
+    """The schema that the first lines show. Columns of only nulls and texts that name floats are shown as ``NAMED_FLOATS``."""
     try:
-        shown = _read(block, None)
+        shown = _read(block, None).schema
     except pa.ArrowInvalid as error:
-        if "number to string" not in str(error) and "string to number" not in str(error):
+        if not any(change in str(error) for change in ("number to string", "string to number", "null to string")):
             raise
-        shown = _read(_ANY_NAMED_FLOAT.sub(rb"\1null", block), None)
-    texts = parse_lines(block, as_text(shown.schema, _is_of_time))
-    found = pa.schema([field.with_type(_type_of(texts[field.name], field.type)) for field in shown.schema])
+        shown = _read(_ANY_NAMED_FLOAT.sub(rb"\1null", block), None).schema
+    if _ANY_NAMED_FLOAT.search(block):
+        shown = _with_named_floats(block, shown)
+    texts = parse_lines(block, with_plain_floats(as_text(shown, _is_of_time)))
+    found = pa.schema([field.with_type(_type_of(texts[field.name], field.type)) for field in shown])
     for name in _large(texts):
         in_decimals = found.set(found.get_field_index(name), pa.field(name, pa.decimal128(_MOST_DIGITS, 0)))
-        if next(rounded(_integers(block, name)), None) is not None and _is_readable(block, in_decimals):
+        if next(rounded(_integers(block, name)), None) is not None and _is_readable(block, with_plain_floats(in_decimals)):
             found = in_decimals
     return found
+
+
+def _with_named_floats(block: bytes, shown: Any) -> Any:
+    """The schema with types of floats for the columns in which texts name floats, and no text is another one."""
+    without = _read(_ANY_NAMED_FLOAT.sub(rb"\1null", block), None).schema
+    return pa.schema([field.with_type(_named(field.name, field.type, without.field(field.name).type, block)) for field in shown])
+
+
+def _named(name: str, shown: Any, without: Any, block: bytes) -> Any:
+    """The type of the field ``name``, which shows this type, and ``without`` if the names of floats are taken for nulls."""
+    if pa.types.is_struct(shown) and pa.types.is_struct(without):
+        return pa.struct([field.with_type(_named(field.name, field.type, without.field(field.name).type, block)) for field in shown])
+    if pa.types.is_list(shown) and pa.types.is_list(without):
+        return pa.list_(shown.value_field.with_type(_named(name, shown.value_type, without.value_type, block)))
+    if pa.types.is_null(without) and pa.types.is_string(shown):
+        return NAMED_FLOATS
+    names_floats = re.search(_begins(name) + rb'[^"{}]*' + _QUOTED_FLOAT, block) is not None
+    if pa.types.is_null(without) and names_floats:
+        return NAMED_FLOATS
+    return pa.float64() if pa.types.is_integer(without) and names_floats else shown
+
+
+def with_plain_floats(schema: Any) -> Any:
+    """The schema with floats in place of ``NAMED_FLOATS``."""
+    return changed(schema, lambda kind: pa.float64() if kind == NAMED_FLOATS else kind)
 
 
 def _integers(block: bytes, name: str) -> Any:
@@ -78,8 +108,9 @@ def _type_of(texts: Any, shown: Any) -> Any:
 
 
 def type_for_both(one: Any, other: Any) -> Any:
-    """The type of a column that is shown as these two; None if there is none. Moments beside other texts are texts."""
-    if all(pa.types.is_string(kind) or pa.types.is_timestamp(kind) for kind in (one, other)):
+    """The type of a column that is shown as these two; None if there is none. Moments and names of floats beside other texts
+    are texts."""
+    if all(pa.types.is_string(kind) or pa.types.is_timestamp(kind) or kind == NAMED_FLOATS for kind in (one, other)):
         return pa.string()
     return floats_for_numbers(one, other)
 

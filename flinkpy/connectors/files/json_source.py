@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
-from flinkpy.connectors.files.json_lines import first_misfit, mended, parse_lines, refuse_rounded_numbers, shown_schema, told, type_for_both
+from flinkpy.connectors.files.json_lines import (
+    first_misfit,
+    mended,
+    parse_lines,
+    refuse_rounded_numbers,
+    shown_schema,
+    told,
+    type_for_both,
+    with_plain_floats,
+)
 from flinkpy.connectors.files.paths import FileInfo, PathArgument, open_binary, refuse_other_kind
 from flinkpy.connectors.files.schemas.inferred_source import InferredFileSource
 from flinkpy.connectors.files.schemas.merged_schemas import merged_schema
@@ -49,6 +58,9 @@ class JsonLinesSource(InferredFileSource):
         self._on_error = check_on_error(on_error, schema)
         _refuse_maps(schema)
         super().__init__(paths, columns, schema, batch_rows, watch_interval_ms)
+
+    def _shown_schema(self) -> pa.Schema:
+        return with_plain_floats(super()._shown_schema())
 
     def _shown_schemas(self, file: FileInfo, most_bytes: int) -> Generator[pa.Schema, None, None]:
         import pyarrow as pa
