@@ -7,6 +7,7 @@ from functools import partial
 
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.heartbeat import heartbeat_responder
+from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.actors.task_executor.job_connection import JobConnection
 from flinkpy.core.errors import TaskExecutorLostError
@@ -24,11 +25,11 @@ class ConnectedJobs:
     """
 
     def __init__(
-        self, endpoint: RpcEndpoint, config: RpcConfig, holdings: Holdings, runner: TaskRunner, on_slots_freed: Callable[[], None],
-        on_idle: Callable[[], None],
+        self, endpoint: RpcEndpoint, config: RpcConfig, holdings: Holdings, runner: TaskRunner, cancellations: Cancellations,
+        on_slots_freed: Callable[[], None], on_idle: Callable[[], None],
     ) -> None:
         self._endpoint, self._config, self._holdings, self._runner = endpoint, config, holdings, runner
-        self._on_slots_freed, self.on_idle = on_slots_freed, on_idle
+        self._cancellations, self._on_slots_freed, self.on_idle = cancellations, on_slots_freed, on_idle
         self._jobs: dict[JobId, JobConnection] = {}
         self._job_of: dict[ResourceId, JobId] = {}
         self._heartbeats = heartbeat_responder(endpoint, config, self._on_silence)
@@ -123,16 +124,14 @@ class ConnectedJobs:
         allocation_ids = tuple(allocation_ids)
         jobs = {slot.job_id for allocation_id in allocation_ids if (slot := slots.get_slot(allocation_id)) is not None}
         for allocation_id in allocation_ids:
-            for attempt_id in slots.free_slot(allocation_id, reason):
-                self._runner.cancel(attempt_id)
+            self._cancellations.cancel(slots.free_slot(allocation_id, reason))
         if jobs:
             self._on_slots_freed()
         for job_id in jobs:
             self.close_if_done(job_id)
 
     def cancel_unknown_tasks(self, attempt_ids: Iterable[ExecutionAttemptId]) -> None:
-        for attempt_id in attempt_ids:
-            self._runner.cancel(attempt_id)
+        self._cancellations.cancel(attempt_ids)
 
     def release_results(self, attempt_ids: Collection[ExecutionAttemptId]) -> None:
         """Releases blocking results that nobody will read any more."""

@@ -23,6 +23,7 @@ from flinkpy.actors.resource_manager.leader_connection import ResourceManagerCon
 from flinkpy.actors.rpc.endpoint import RpcEndpoint
 from flinkpy.actors.rpc.leadership import LeaderRetrievalService
 from flinkpy.actors.rpc.service import RpcService
+from flinkpy.actors.task_executor.cancellations import Cancellations
 from flinkpy.actors.task_executor.connected_jobs import ConnectedJobs
 from flinkpy.actors.task_executor.holdings import Holdings
 from flinkpy.actors.task_executor.slot_table import SlotNotAvailableError, SlotTableStatistics, TaskSlotTable
@@ -66,13 +67,13 @@ class TaskExecutor(RpcEndpoint):
         self.location = TaskManagerLocation(resource_id, self.address)
         self.holdings = holdings = Holdings(TaskSlotTable(slots))
         rpc_config, self._slot_config = rpc_config or RpcConfig(), slot_config or SlotConfig()
-        self._on_stuck = on_stuck
+        self.cancellations = Cancellations(self, runner, on_stuck)
         self.manager = ResourceManagerConnection(
             self, resource_manager, rpc_config,
             lambda manager: manager.register_task_executor(TaskExecutorRegistration(self.location, holdings.slot_report(), process)),
             lambda manager: manager.heartbeat_from_task_executor(resource_id, holdings.slot_report()),
             lambda manager: manager.report_slots(resource_id, holdings.slot_report()), lambda response: on_refused(response.reason))
-        self.jobs = ConnectedJobs(self, rpc_config, holdings, runner, self._on_slots_freed, on_idle)
+        self.jobs = ConnectedJobs(self, rpc_config, holdings, runner, self.cancellations, self._on_slots_freed, on_idle)
         self._report_due = False
         self._why_it_stops = "the TaskExecutor stops"
         self._reporter = _MainThreadReporter(self.run_async, self._task_state_changed, self._send_operator_event)
@@ -102,9 +103,6 @@ class TaskExecutor(RpcEndpoint):
 
     def heartbeat_from_resource_manager(self, resource_id: ResourceId) -> None:
         self.manager.heartbeat_received(resource_id)
-        overdue = self.runner.overdue()
-        if overdue is not None:
-            self._on_stuck(overdue)
 
     def disconnect_resource_manager(self, reason: str) -> None:
         """Registers again; running tasks continue."""
@@ -192,8 +190,7 @@ class TaskExecutor(RpcEndpoint):
         return None
 
     def cancel_tasks(self, attempt_ids: tuple[ExecutionAttemptId, ...]) -> tuple[ExecutionAttemptId, ...]:
-        for attempt_id in attempt_ids:
-            self.runner.cancel(attempt_id)
+        self.cancellations.cancel(attempt_ids)
         return tuple(attempt_id for attempt_id in attempt_ids if not self.holdings.slots.runs(attempt_id))
 
     def _task_state_changed(self, state: TaskExecutionState) -> None:

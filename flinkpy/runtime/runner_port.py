@@ -48,8 +48,8 @@ class TaskRunner(Protocol):
         """Starts the task; from then on every state it reaches is reported, ending with exactly one terminal one."""
         ...
 
-    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
-        """Cancels it; unknown or ended attempts are ignored."""
+    def cancel(self, attempt_id: ExecutionAttemptId) -> float:
+        """Cancels it; unknown or ended attempts are ignored. Returns the seconds that it may take (``task.cancellation.timeout``); 0.0: no limit."""
         ...
 
     def overdue(self) -> str | None:

@@ -115,10 +115,10 @@ class SlotTaskRunner:
     def _forget(self, task: Task) -> None:
         self._tasks.pop(task.attempt_id, None)
 
-    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+    def cancel(self, attempt_id: ExecutionAttemptId) -> float:
         task = self._tasks.get(attempt_id)
         if task is None:
-            return
+            return 0.0
         self._cancel_asked.setdefault(attempt_id, self._clock.monotonic())
         task.is_to_end = True
 
@@ -132,6 +132,8 @@ class SlotTaskRunner:
         interval: timedelta = read(task.descriptor.configuration, CANCELLATION_INTERVAL)
         if self._machine.has_task_threads and interval > timedelta():
             self._interruptions.begin(task.home, interval.total_seconds(), lambda: attempt_id in self._cancel_asked)
+        patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT)
+        return patience.total_seconds()
 
     def stuck_for_s(self) -> float:
         """For how long a cancellation has not been carried out, as a function of a task does not return; 0.0 in general."""
@@ -143,7 +145,7 @@ class SlotTaskRunner:
         for attempt_id, asked in list(self._cancel_asked.items()):
             task = self._tasks.get(attempt_id)
             patience: timedelta = read(task.descriptor.configuration, CANCELLATION_TIMEOUT) if task is not None else timedelta()
-            if task is not None and timedelta() < patience < timedelta(seconds=now - asked):
+            if task is not None and timedelta() < patience <= timedelta(seconds=now - asked):
                 return f"{task.descriptor.subtask_name} was cancelled {now - asked:.0f} s ago, and a function in this process does not return"
         return None
 

@@ -156,11 +156,12 @@ class SimulatedTaskRunner(WithoutThread):
         task.move(_S.INITIALIZING)
         self._later(task, behaviour.start_s, self._run)
 
-    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+    def cancel(self, attempt_id: ExecutionAttemptId) -> float:
         task = self._tasks.get(attempt_id)
         if task is not None and task.lifecycle.try_move(_S.CANCELING):
             task.report(None)
             self._later(task, 0.02 * self._chance.random(), partial(self._end, state=_S.CANCELED))
+        return 0.0
 
     def overdue(self) -> str | None:
         return None

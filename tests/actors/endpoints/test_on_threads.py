@@ -56,8 +56,9 @@ class InstantRunner:
             self._report(attempt_id, state)
             del self._running[attempt_id]
 
-    def cancel(self, attempt_id: ExecutionAttemptId) -> None:
+    def cancel(self, attempt_id: ExecutionAttemptId) -> float:
         self._end(attempt_id, ExecutionState.CANCELED)
+        return 0.0
 
     def overdue(self) -> str | None:
         return None
