@@ -64,7 +64,8 @@ class ArchivedJob:
         """How the savepoint has gone that was asked for while the job ran. Raises SavepointError if none was."""
         found = next((each for each in self.details.savepoints if each.trigger_id == request.trigger_id), None)
         if found is None:
-            raise SavepointError(f"job {self.result.name!r} has ended: it is {self.result.state.name}")
+            why = "" if self.result.error is None else f": {self.result.error}"
+            raise SavepointError(f"job {self.result.name!r} has ended: it is {self.result.state.name}{why}")
         return found
 
 

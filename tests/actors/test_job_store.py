@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from flinkpy.actors.gateways import JobDetails, JobOverview, JobResult
+from flinkpy.actors.gateways import JobDetails, JobOverview, JobResult, SavepointRequest
 from flinkpy.actors.job_store import ArchivedJob, JobStore, RecoveredJob
 from flinkpy.core.elements import CheckpointOptions, SnapshotType
-from flinkpy.core.errors import FencingError, UserCodeError
+from flinkpy.core.errors import FencingError, SavepointError, UserCodeError
 from flinkpy.core.ids import FencingToken, JobId
 from flinkpy.core.lifecycles import JobState
 from flinkpy.graph.job_graph import JobGraph
@@ -164,3 +164,8 @@ def test_a_job_that_was_forgotten_and_a_cluster_that_ended_leave_nothing() -> No
     assert not [file for file in files.files if "ab12" in file]
     store.close_for_good()
     assert files.files == {}
+
+
+def test_a_savepoint_of_a_job_that_has_failed_tells_why_it_failed() -> None:
+    with pytest.raises(SavepointError, match="job 'job' has ended: it is FAILED: no memory"):
+        ended(JobState.FAILED, ValueError("no memory")).savepoint(SavepointRequest("asked later"))
