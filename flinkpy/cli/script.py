@@ -46,6 +46,8 @@ def find_module(name: str) -> Path:
             spec = importlib.util.find_spec(name)
             if spec is not None and spec.submodule_search_locations is not None:
                 spec = importlib.util.find_spec(f"{name}.__main__")
+                if spec is None:
+                    raise ProgramError(f"{name} is a package without a __main__.py; name one of its modules: -m {name}.MODULE")
         except (ModuleNotFoundError, ValueError):
             spec = None
     if spec is None or spec.origin is None or not os.path.isfile(spec.origin):

@@ -106,6 +106,9 @@ class Configuration:
     def add_all(self, other: Configuration | Mapping[str, Any], prefix: str | None = None) -> Configuration:
         """Adds all options of another configuration, with ``prefix`` before their keys."""
         values = other._values if isinstance(other, Configuration) else other
+        for key in values:
+            if not isinstance(key, str):
+                raise ConfigurationError(f"option {key!r:.80}: the keys of options are text")
         self._values.update({(prefix or "") + key: value for key, value in values.items()})
         return self
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flinkpy.common import Configuration
 from flinkpy.core import options as all_options
 from flinkpy.core.errors import ConfigurationError, EngineError
 from flinkpy.core.options import engine as options
@@ -32,6 +33,17 @@ def test_an_unknown_option_is_refused_naming_the_nearest() -> None:
 def test_a_wrong_value_names_the_option_and_what_to_write() -> None:
     with pytest.raises(ConfigurationError, match=r"option heartbeat\.interval: 'soon' is not a duration; write for example"):
         validate({"heartbeat.interval": "soon"})
+
+
+def test_a_parallelism_below_one_is_refused_by_the_option_s_name() -> None:
+    for wrong in (0, "-3"):
+        with pytest.raises(ConfigurationError, match=r"option parallelism\.default: -?\d is too small; it must be at least 1"):
+            validate({"parallelism.default": wrong})
+
+
+def test_a_key_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="option 1: the keys of options are text"):
+        Configuration({1: 2})  # type: ignore[dict-item]
 
 
 def test_keys_of_the_program_pass() -> None:

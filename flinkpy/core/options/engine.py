@@ -63,7 +63,7 @@ class OutputForm(Enum):
 # -- the program ------------------------------------------------------------------------------------------------------
 
 PIPELINE_NAME = option("pipeline.name", str, None, "The job's name.")
-PARALLELISM = option("parallelism.default", int, 1, "Parallelism of operators that set none.")
+PARALLELISM = option("parallelism.default", int, 1, "Parallelism of operators that set none.", at_least=1)
 MAX_PARALLELISM = option(
     "pipeline.max-parallelism", int, None,
     "Number of key groups; derived from the parallelism when absent.")
