@@ -300,7 +300,7 @@ def test_a_value_that_avro_would_cut_or_refuse_is_refused(kind: Any, value: Any,
 def test_columns_that_the_schema_does_not_have_are_refused() -> None:
     millis = {"type": "long", "logicalType": "timestamp-millis"}
     for kind, column, why in [
-        ("int", [2.5], "the columns cannot be written as Avro: column f0"), ("int", [None], "column 'f0' cannot be written as Avro: it has a null"),
+        ("int", [2.5], "the columns cannot be written as Avro: column 'f0'"), ("int", [None], "column 'f0' cannot be written as Avro: it has a null"),
         (millis, [datetime.datetime(2024, 5, 1, 0, 0, 0, 1, UTC)], "parts of milliseconds"),
         ({"type": "enum", "name": "e", "symbols": ["A"]}, ["B"], "'B' is none of the enum's symbols: A"),
         ({"type": "fixed", "name": "f", "size": 1, "logicalType": "decimal", "precision": 2, "scale": 0}, [Decimal(-129)],

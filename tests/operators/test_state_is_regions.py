@@ -18,6 +18,7 @@ FROM_INPUT = "made from the types of the records that come"
 CONTEXT = "made once, before the first record"
 COUNT = "a count for people"
 BUILT = "set while the program is built"
+TABLE = "a table that each attempt loads before its first record"
 NOTHING = "nothing that a result depends on"
 BATCH = "in batch jobs only, which take no checkpoints"
 LOOP = "in loops only, which are refused with checkpoints"
@@ -34,6 +35,8 @@ KEPT: dict[str, dict[str, str]] = {
     "CacheWriter": {"_file": "a file of this attempt, which is used whole or not at all"},
     "ColumnOperator": {"_schema": FROM_INPUT},
     "ColumnarJoinOperator": {"_slices": REGION, "_joined": FROM_INPUT, "_schemas": FROM_INPUT},
+    "JoinTableOperator": {"_index": TABLE, "_joined": FROM_INPUT, "_timer": TABLE},
+    "LastResultsOperator": {"_rest": "what the wrapped operator has at its end, where no checkpoint begins"},
     "DistinctRowsOperator": {"_firsts": REGION},
     "DropsLateRecords": {"late_records_dropped": COUNT},
     "FilterColumnsOperator": {"_evaluate": FROM_INPUT},

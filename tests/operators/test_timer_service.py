@@ -385,7 +385,7 @@ def test_a_time_that_is_no_whole_number_fails_with_its_record(call: str, when: A
 
 
 def test_whole_numbers_of_other_kinds_are_times() -> None:
-    timers = Timers()(("a", REGISTER, np.int64(10)), ("a", REGISTER, True))
+    timers = Timers()(("a", REGISTER, np.int64(10)), ("a", REGISTER, np.uint8(1)))
     assert timers.watermark(10) == [("a", EVENT, 1), ("a", EVENT, 10)]
 
 

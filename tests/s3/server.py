@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -53,16 +56,15 @@ def running_s3() -> Iterator[str]:
     program = shutil.which("moto_server", path=str(Path(sys.executable).parent)) or shutil.which("moto_server")
     if program is None:
         pytest.skip("there is no S3 server on this machine: pip install 'moto[s3,server]'")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        eventually(lambda: server.poll() is None and _answers(port))
-        yield f"127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
+    with tempfile.TemporaryFile() as log:
+        # It takes a free port itself: one that was found free before may be taken, by the server of another worker, when this one has started.
+        server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", "0"], stdout=log, stderr=log)
+        try:
+            eventually(lambda: server.poll() is None and _address(log) is not None)
+            yield str(_address(log))
+        finally:
+            server.kill()
+            server.wait()
 
 
 def new_bucket(host: str) -> Bucket:
@@ -72,6 +74,7 @@ def new_bucket(host: str) -> Bucket:
     return made
 
 
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _address(log: IO[bytes]) -> str | None:
+    """Host and port, once the server has logged them."""
+    found = re.search(r"Running on http://([\d.]+:\d+)", os.pread(log.fileno(), 4096, 0).decode())
+    return None if found is None else found[1]

@@ -106,7 +106,7 @@ def _naming_record(error: Exception, context: OperatorContext, data: Any) -> Exc
 
     try:
         record = rows_of_batch(data.slice(error.place, 1))[0]
-    except (OverflowError, ProgramError):  # a time that Python's types do not hold
+    except ProgramError:  # a time that Python's types do not hold
         return user_code_error(error, context)
     return user_code_error(error, context, record)
 
