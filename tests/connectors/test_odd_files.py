@@ -264,3 +264,18 @@ def test_columns_that_appear_behind_a_broken_line_are_columns(broken: bytes, on_
     path = file(tmp_path, "a.json", b'\n{"a": 1}\n' + broken + b'\n{"a": 2.5, "b": "x"}\n')
     left_out = [] if on_error == "skip" else [(None, None)]
     assert rows(JsonLinesSource(path, on_error=on_error)) == [(1.0, None), *left_out, (2.5, "x")]
+
+
+@pytest.mark.parametrize(("form", "text"), [("csv", "a,b\n1,x\n3\n4.5,y\n"), ("json_lines", '{"a": 1, "b": "x"}\n3\n{"a": 4.5, "b": "y"}\n')])
+def test_broken_lines_among_the_first_are_diverted_where_types_are_inferred(form: str, text: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.txt", text.encode())
+    env = StreamExecutionEnvironment.get_execution_environment()
+    read = getattr(env, f"from_{form}")
+    lines = read(path, on_error=ErrorPolicy.divert(BROKEN))
+    assert [tuple(row) for row in lines.take()] == [(1.0, "x"), (4.5, "y")]
+    lines = read(path, on_error=ErrorPolicy.divert(BROKEN))
+    assert lines.get_side_output(BROKEN).map(lambda letter: letter.record.text).take() == ["3"]
+    with pytest.raises(ProgramError, match="line"):
+        read(path, on_error=ErrorPolicy.fail()).take()
+    with pytest.raises(ProgramError, match="this is 'divert'"):
+        read(path, on_error="divert")

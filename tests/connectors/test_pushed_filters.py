@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from flinkpy.columns.expression import Expression
 from flinkpy.connectors.files.column_files import CsvSource, ParquetSource
 from flinkpy.connectors.files.value_ranges import ValueRange, can_be_pushed, may_be_true
+from flinkpy.core.errors import ProgramError
 from flinkpy.datastream import StreamExecutionEnvironment
 from flinkpy.operators.columnar.column_operators import FilterColumnsOperator
 from flinkpy.table.expressions import col, lit
@@ -121,6 +122,16 @@ def test_a_filter_is_taken_where_some_files_have_integers_and_others_floats(tmp_
     pq.write_table(pa.table({"b": ["x"]}), tmp_path / "3.parquet")
     env = StreamExecutionEnvironment.get_execution_environment()
     assert sorted(row.a for row in env.from_parquet(tmp_path).filter(col("a") > 2).take()) == [2.5, 3.0]
+
+
+def test_integers_are_read_as_decimals_of_few_digits_if_they_fit(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, -7]}), tmp_path / "1.parquet")
+    declared = pa.schema([("a", pa.decimal128(4, 2))])
+    read = read_all(ParquetSource(tmp_path, schema=declared))
+    assert [tuple(row) for row in read] == [(decimal.Decimal("1.00"),), (decimal.Decimal("-7.00"),)]
+    pq.write_table(pa.table({"a": [100]}), tmp_path / "1.parquet")
+    with pytest.raises(ProgramError, match="column 'a'"):
+        read_all(ParquetSource(tmp_path, schema=declared))
 
 
 def test_a_source_that_others_read_too_is_read_whole(tmp_path: Path) -> None:

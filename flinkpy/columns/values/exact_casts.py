@@ -21,9 +21,9 @@ def cast_exactly(column: Any, field: Any) -> Any:
     try:
         cast = column.cast(wanted)
     except pa.ArrowException as error:
-        floats = _equal_floats(column, wanted)
-        if floats is not None:
-            return floats
+        numbers = _equal_decimals(column, wanted) if pa.types.is_decimal(wanted) else _equal_floats(column, wanted)
+        if numbers is not None:
+            return numbers
         raise pa.ArrowInvalid(f"column {field.name!r}: {error}") from error
     if pa.types.is_floating(have) and not have.equals(wanted) and pa.types.is_floating(wanted) and _infinities(cast) != _infinities(column):
         raise pa.ArrowInvalid(f"column {field.name!r} has values too large for {wanted}")
@@ -56,6 +56,16 @@ def _equal_floats(column: Any, wanted: Any) -> Any:
     try:
         return floats if floats.cast(column.type).equals(column) else None
     except pa.ArrowException:  # a float at the edge of the integers is beyond them
+        return None
+
+
+def _equal_decimals(column: Any, wanted: Any) -> Any:
+    """Integers as decimals of few digits; None if one has more. (Arrow asks for room for every integer of the type.)"""
+    if not pa.types.is_integer(column.type):
+        return None
+    try:
+        return column.cast(pa.decimal256(76, wanted.scale)).cast(wanted)
+    except pa.ArrowException:
         return None
 
 

@@ -18,6 +18,7 @@ _READ_BYTES = 1 << 20
 _FEW = 500  # records, which are read faster than their half is found
 
 OnError = Literal["fail", "null", "skip"]
+OnBroken = Literal["fail", "null", "skip", "divert"]  # of a source: "divert" if its operator has a policy
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,16 @@ def _parts(first: int, last: int, why: str) -> list[tuple[int, int]]:
     return [(low, high) for low, high in ((first, at), (at, at + 1), (at + 1, last)) if low < high]
 
 
-def check_on_error(on_error: OnError, schema: pa.Schema | None = None) -> OnError:
+def when_read(on_error: OnBroken, diverts: bool) -> OnBroken:
+    """What becomes of a broken line in an operator that diverts, or does not."""
+    if diverts:
+        return "divert"
+    return "fail" if on_error == "divert" else on_error
+
+
+def check_on_error(on_error: OnBroken, schema: pa.Schema | None = None) -> OnBroken:
     """Raises ProgramError for what is no such word, and for nulls in a schema that has none."""
-    if on_error not in ("fail", "null", "skip"):
+    if on_error not in ("fail", "null", "skip", "divert"):
         raise ProgramError(f'on_error= is "fail", "null" or "skip", or ErrorPolicy.divert(tag); this is {on_error!r:.80}')
     required = [field.name for field in schema if not field.nullable] if on_error == "null" and isinstance(schema, pa.Schema) else []
     if required:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnError, Refused, check_on_error, lines_before, read_around, read_blocks, read_first
+from flinkpy.connectors.files.broken_lines import OnBroken, Refused, check_on_error, lines_before, read_around, read_blocks, read_first, when_read
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_records import RecordEnds
 from flinkpy.connectors.files.json_lines import (
@@ -49,7 +49,7 @@ class JsonLinesSource(InferredFileSource):
 
     def __init__(
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, batch_rows: int = DEFAULT_BATCH_ROWS,
-        split_bytes: int = DEFAULT_SPLIT_BYTES, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnError = "fail",
+        split_bytes: int = DEFAULT_SPLIT_BYTES, *, infer_all: bool = False, ignore_extra_fields: bool = False, on_error: OnBroken = "fail",
         watch_interval_ms: int | None = None,
     ) -> None:
         if not isinstance(split_bytes, int) or split_bytes < 1:
@@ -133,7 +133,7 @@ class JsonLinesSource(InferredFileSource):
             return mended(record, self._full_schema, self._read)
 
         yield from read_blocks(_blocks(split.lines), file.path, _ENDS.all, self._read_or_told, read_mended,
-                               lambda place: lines_before(open_binary(file), place), "divert" if context.diverts else self._on_error)
+                               lambda place: lines_before(open_binary(file), place), when_read(self._on_error, context.diverts))
 
 
 def _shown_or_told(block: bytes) -> pa.Schema:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from flinkpy.connectors.files.broken_lines import OnError
+    from flinkpy.connectors.files.broken_lines import OnBroken, OnError
     from flinkpy.connectors.files.paths import PathArgument
     from flinkpy.connectors.files.text_files import OnBrokenText
     from flinkpy.connectors.source_api.source import Source
@@ -280,9 +280,13 @@ class Sources(ABC, Generic[S]):
         return self._as_stream(read_source(self.program, source, name, type_info))
 
 
-def _of_source(on_error: OnError | ErrorPolicy) -> OnError:
-    """What a source of files does by itself: a policy is the operator's."""
-    return "fail" if isinstance(on_error, ErrorPolicy) else on_error
+def _of_source(on_error: OnError | ErrorPolicy) -> OnBroken:
+    """What a source of files does with broken lines when it infers types; the policy itself is the operator's."""
+    if isinstance(on_error, ErrorPolicy):
+        return "fail" if on_error.tag is None else "divert"
+    if on_error not in ("fail", "null", "skip"):
+        raise ProgramError(f'on_error= is "fail", "null" or "skip", or ErrorPolicy.divert(tag); this is {on_error!r:.80}')
+    return on_error
 
 
 def _interval(given: Duration | timedelta | int | None) -> int | None:

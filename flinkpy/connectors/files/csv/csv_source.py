@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from flinkpy.connectors.files.broken_lines import OnError, check_on_error, lines_before, read_blocks, read_first
+from flinkpy.connectors.files.broken_lines import OnBroken, check_on_error, lines_before, read_blocks, read_first, when_read
 from flinkpy.connectors.files.column_source import Item, RowsSplit
 from flinkpy.connectors.files.csv.csv_options import CsvOptions, texts
 from flinkpy.connectors.files.csv.csv_values import CsvParser, type_for_both
@@ -45,7 +45,7 @@ class CsvSource(InferredFileSource):
         self, paths: PathArgument, columns: list[str] | None = None, schema: pa.Schema | None = None, delimiter: str = ",",
         header: bool = True, batch_rows: int = DEFAULT_BATCH_ROWS, *, null_values: Sequence[str] = ("",), encoding: str = "utf-8",
         quote_char: str | None = '"', column_names: Sequence[str] | None = None, skip_rows: int = 0, comment: str | None = None,
-        newlines_in_values: bool = True, split_bytes: int = DEFAULT_SPLIT_BYTES, on_error: OnError = "fail", watch_interval_ms: int | None = None,
+        newlines_in_values: bool = True, split_bytes: int = DEFAULT_SPLIT_BYTES, on_error: OnBroken = "fail", watch_interval_ms: int | None = None,
         infer_all: bool = False, escape: str | None = None, decimal_point: str = ".",
     ) -> None:
         if not header and schema is None and column_names is None:
@@ -131,7 +131,7 @@ class CsvSource(InferredFileSource):
         parser = self._parser(options, header)
         yield from read_blocks(
             blocks_behind(header, file, options, split.lines), file.path, options.ends.all, parser.read, parser.mended,
-            lambda place: lines_before(open_utf8(file, options.encoding), place), "divert" if context.diverts else self._on_error)
+            lambda place: lines_before(open_utf8(file, options.encoding), place), when_read(self._on_error, context.diverts))
 
     def _parser(self, options: CsvOptions, header: Header) -> CsvParser:
         return CsvParser(options, header.names, self._full_schema, self._in_files.names, refuses_rounded=self._is_shown)
