@@ -14,7 +14,7 @@ from operator import index
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from flinkpy.common.time import to_milliseconds
-from flinkpy.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.program.coroutines import refuse_coroutine_methods
 from flinkpy.core.program.program_line import refuse
@@ -46,8 +46,8 @@ def watermark_of(given: Any) -> Watermark:
         moment = None
     if moment is None:
         raise TypeError(f"a watermark is Watermark(timestamp), or the timestamp itself, a whole number of milliseconds; this is {given!r:.80}")
-    if moment > MAX_TIMESTAMP:
-        raise ValueError(f"a watermark is at most 2**63 - 1, which ends event time; this is {moment}")
+    if moment >= BEYOND_TIME and moment != MAX_TIMESTAMP:
+        raise ValueError(f"a watermark is below 2**62, or 2**63 - 1, which ends event time; this is {moment}")
     return Watermark(moment)
 
 

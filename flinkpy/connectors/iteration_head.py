@@ -11,10 +11,10 @@ from typing import Any
 
 from flinkpy.connectors.source_api.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, SplitEnumeratorContext
 from flinkpy.connectors.source_api.source_operator import SourceReaderOperator
-from flinkpy.core.elements import Batch, RowBatch, Watermark
+from flinkpy.core.elements import BEYOND_TIME, Batch, RowBatch, Watermark
 from flinkpy.core.errors import EngineError
 from flinkpy.operators.base import InputStatus
-from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.loops.feedback import FeedbackChannel, Key, RoundPassed, attach, channel_key, detach
 
 ROUND_PAUSE_S = 0.01  # the pause between two rounds, because rounds are useless while the loop is busy
 

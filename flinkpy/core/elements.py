@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
+# Milliseconds: watermarks from here up to below MAX_TIMESTAMP are rounds of a loop; no record is so late
+BEYOND_TIME = 2**62
 
 
 class RowBatch:

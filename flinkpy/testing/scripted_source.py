@@ -19,6 +19,7 @@ from flinkpy.connectors.source_api.source import (
     SplitEnumeratorContext,
 )
 from flinkpy.core.elements import Batch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.operators.event_time.valid_times import milliseconds
 
 IDLE = WatermarkStatus(True)
 ACTIVE = WatermarkStatus(False)
@@ -28,7 +29,7 @@ _failed: dict[str, int] = {}  # by the id of the Fail: how often the source fail
 
 @dataclass(frozen=True)
 class At:
-    """A value with its event time in milliseconds.
+    """A value with its event time in milliseconds, or a datetime. Raises TypeError or ValueError for what is no time.
 
     >>> ScriptedSource([At(1000, "a"), At(2000, "b")])  # doctest: +ELLIPSIS
     <...>
@@ -36,6 +37,9 @@ class At:
 
     timestamp: int
     value: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "timestamp", milliseconds(self.timestamp, "At()"))
 
 
 @dataclass(frozen=True)

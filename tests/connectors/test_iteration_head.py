@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from flinkpy.connectors.iteration_head import ROUND_PAUSE_S, IterationHeadOperator, IterationSource
 from flinkpy.connectors.source_api.coordinator import SourceCoordinator
-from flinkpy.core.elements import MAX_TIMESTAMP, EndOfData, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, EndOfData, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, FlinkpyError, ProgramError
 from flinkpy.core.futures import Future
 from flinkpy.core.ids import ExecutionAttemptId, JobId, JobVertexId, OperatorId
 from flinkpy.operators.base import InputStatus
 from flinkpy.operators.context import OperatorContext, TaskInfo
 from flinkpy.operators.loops import feedback
-from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, InputEnded, RoundPassed, open_channels
+from flinkpy.operators.loops.feedback import FeedbackChannel, InputEnded, RoundPassed, open_channels
 from flinkpy.operators.loops.iteration import IterationEntryOperator, IterationTailOperator
 from flinkpy.runtime.valve import WatermarkValve
 from tests.operators.harness import ManualTimers

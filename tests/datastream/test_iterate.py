@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flinkpy.common import Duration, RestartStrategies, Row, Types, WatermarkStrategy
-from flinkpy.core.elements import MAX_TIMESTAMP
+from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP
 from flinkpy.core.errors import JobExecutionError, ProgramError
 from flinkpy.datastream import (
     DataStream,
@@ -24,7 +24,7 @@ from flinkpy.datastream import (
 )
 from flinkpy.datastream.env.submission import stream_graph
 from flinkpy.datastream.state import ValueStateDescriptor
-from flinkpy.operators.loops.feedback import BEYOND_TIME, open_channels
+from flinkpy.operators.loops.feedback import open_channels
 
 
 @pytest.fixture(params=[None, 1], ids=["one TaskExecutor", "a TaskExecutor each"])

@@ -21,6 +21,7 @@ from flinkpy.datastream import DataStream, KeyedProcessFunction, SourceFunction,
 from flinkpy.datastream.window import TimeWindow, TumblingEventTimeWindows
 from flinkpy.operators.event_time.valid_times import are_times, milliseconds
 from flinkpy.table.expressions import col
+from flinkpy.testing import At
 from tests.datastream.functions_of_users import Assigns
 
 SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
@@ -96,7 +97,7 @@ def test_what_is_no_time_fails_the_job(make: Make, moment: Any, env: StreamExecu
 
 
 @pytest.mark.finding("bugs 11")
-@pytest.mark.parametrize("given", [None, 1.5, True, "7", 2**63, Watermark(2**63), Watermark(1.5)], ids=repr)  # type: ignore[arg-type]
+@pytest.mark.parametrize("given", [None, 1.5, True, "7", 2**62, 2**63, Watermark(2**63 - 2), Watermark(1.5)], ids=repr)  # type: ignore[arg-type]
 def test_what_is_no_watermark_is_refused(given: Any, env: StreamExecutionEnvironment) -> None:
     class Emits(WatermarkGenerator):
         def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -229,3 +230,10 @@ def test_a_timer_that_would_never_fire_fails_the_job(moment: Any, env: StreamExe
 def test_a_timer_for_the_end_of_time_fires_there(env: StreamExecutionEnvironment) -> None:
     with env.from_collection([MARKED]).key_by(lambda number: 0).process(Wakes(2**63 - 1)).execute_and_collect() as records:
         assert list(records) == ["woken"]
+
+
+@pytest.mark.finding("bugs 11")
+@pytest.mark.parametrize("moment", [None, 1.5, "7", True, 2**62], ids=repr)
+def test_a_scripted_source_takes_times_only(moment: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"At\(\) gave"):
+        At(moment, "a")

@@ -12,9 +12,9 @@ from array import array
 from operator import index
 from typing import Any
 
+from flinkpy.core.elements import BEYOND_TIME
 from flinkpy.core.users_values import bounded_repr
 from flinkpy.operators.context import OperatorContext
-from flinkpy.operators.loops.feedback import BEYOND_TIME
 from flinkpy.operators.user_errors import user_code_error
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)

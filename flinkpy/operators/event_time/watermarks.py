@@ -22,14 +22,13 @@ from flinkpy.common.watermark_strategy import (
     watermark_of,
 )
 from flinkpy.core.clock import Clock
-from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
+from flinkpy.core.elements import BEYOND_TIME, MIN_TIMESTAMP, Batch, ColumnBatch, RowBatch, Watermark, WatermarkStatus
 from flinkpy.core.errors import ProgramError
 from flinkpy.core.options import engine as options
 from flinkpy.core.options.schema import read
 from flinkpy.operators.base import BatchForm, Guarding, OneInputOperator
 from flinkpy.operators.context import Output, TimerHandle
 from flinkpy.operators.event_time.timestamps import TimestampExtractor, column_function, is_columnar, is_expression, zone_of
-from flinkpy.operators.loops.feedback import BEYOND_TIME
 from flinkpy.operators.user_errors import user_code_error
 
 
@@ -42,11 +41,14 @@ class WatermarkEmitter(WatermarkOutput):
         self.waiting: list[Watermark | WatermarkStatus] = []
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
-        timestamp = watermark_of(watermark).timestamp
-        if timestamp > self.watermark:
-            self.watermark = timestamp
+        self.advance(watermark_of(watermark))
+
+    def advance(self, watermark: Watermark) -> None:
+        """The same for one of the engine, which may be a round of a loop."""
+        if watermark.timestamp > self.watermark:
+            self.watermark = watermark.timestamp
             self.mark_active()
-            self.waiting.append(Watermark(timestamp))
+            self.waiting.append(watermark)
 
     def mark_idle(self) -> None:
         if not self.idle:
@@ -191,7 +193,7 @@ class TimestampsAndWatermarksOperator(OneInputOperator):
 
     def process_watermark(self, watermark: Watermark) -> None:
         if watermark.timestamp >= BEYOND_TIME:  # the end of event time, or a round of a loop
-            self._emitter.emit_watermark(watermark)
+            self._emitter.advance(watermark)
             self._emitter.release(self.output)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:

@@ -26,8 +26,6 @@ from flinkpy.core.elements import RowBatch
 from flinkpy.core.ids import ExecutionAttemptId
 
 ENOUGH_RECORDS = 8192
-# Milliseconds: watermarks from here up to below MAX_TIMESTAMP are rounds of a loop; no record is so late
-BEYOND_TIME = 2**62
 
 
 class RoundPassed(NamedTuple):

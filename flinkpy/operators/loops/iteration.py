@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flinkpy.core.elements import MAX_TIMESTAMP, Batch, Watermark, WatermarkStatus
+from flinkpy.core.elements import BEYOND_TIME, MAX_TIMESTAMP, Batch, Watermark, WatermarkStatus
 from flinkpy.core.errors import EngineError, ProgramError
 from flinkpy.graph.chain_config import ChainingStrategy
 from flinkpy.operators.base import BatchForm, OneInputOperator
-from flinkpy.operators.loops.feedback import BEYOND_TIME, FeedbackChannel, InputEnded, Key, RoundPassed, attach, channel_key, detach
+from flinkpy.operators.loops.feedback import FeedbackChannel, InputEnded, Key, RoundPassed, attach, channel_key, detach
 from flinkpy.operators.rows.stateless import rows
 
 
