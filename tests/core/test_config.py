@@ -10,6 +10,7 @@ from flinkpy.common import Configuration
 from flinkpy.core import options as all_options
 from flinkpy.core.errors import ConfigurationError, EngineError
 from flinkpy.core.options import engine as options
+from flinkpy.core.options.compatibility import registered_files
 from flinkpy.core.options.engine import NetworkConfig, RpcConfig, RuntimeMode, spill_folders
 from flinkpy.core.options.schema import SCHEMA, option, parse_duration, parse_memory, read, validate
 
@@ -44,6 +45,16 @@ def test_a_parallelism_below_one_is_refused_by_the_option_s_name() -> None:
 def test_a_key_that_is_no_text_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="option 1: the keys of options are text"):
         Configuration({1: 2})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(("entry", "told"), [
+    ("name:m", "write name:NAME,path:PATH"), ("path:/m", "write name:NAME,path:PATH"), ("name:m,path:", "write name:NAME,path:PATH"),
+    ("nam:m,path:/m", "write name:NAME,path:PATH"), ("name:m,path:/m,colour:red", "write name:NAME,path:PATH"),
+    ("name:m,path:/m,executable:maybe", "executable: 'maybe' is neither true nor false"),
+])
+def test_an_entry_of_cached_files_that_says_no_file_is_refused_and_not_left_out(entry: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"option pipeline.cached-files: in '{entry}': {told}"):
+        list(registered_files({"pipeline.cached-files": f"name:n,path:/n;{entry};"}))
 
 
 def test_keys_of_the_program_pass() -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from flinkpy.core.options.schema import choices, option, read
+from flinkpy.core.errors import ConfigurationError
+from flinkpy.core.options.schema import choices, option, parse_bool, read
 
 CHECKPOINT_UNALIGNED_FORCED = option("execution.checkpointing.unaligned.forced", bool, False,
                                      "Unaligned also where records of several channels meet out of order.",
@@ -26,16 +27,24 @@ CACHED_FILES = option("pipeline.cached-files", str, None,
 
 
 def registered_files(values: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """Name and path of each cached file, and whether it is to be executable.
+    """Name and path of each cached file, and whether it is to be executable. Raises ConfigurationError for an entry without them.
 
     >>> list(registered_files({"pipeline.cached-files": "name:m,path:s3://b/m,executable:true;name:n,path:/n"}))
     [('m', 's3://b/m', True), ('n', '/n', False)]
     """
-    for entry in (read(values, CACHED_FILES) or "").split(";"):
-        fields = dict(part.split(":", 1) for part in entry.split(",") if ":" in part)
-        if "name" in fields and "path" in fields:
-            yield fields["name"].strip(), fields["path"].strip(), fields.get("executable") == "true"
+    for entry in filter(str.strip, (read(values, CACHED_FILES) or "").split(";")):
+        fields = {key.strip(): value.strip() for key, _, value in (part.partition(":") for part in entry.split(","))}
+        if not fields.get("name") or not fields.get("path") or set(fields) - {"name", "path", "executable"}:
+            raise _wrong_entry(entry, "write name:NAME,path:PATH, with ,executable:true if it may be executed")
+        try:
+            executable = parse_bool(fields.get("executable", "false"))
+        except ValueError as error:
+            raise _wrong_entry(entry, f"executable: {error}") from None
+        yield fields["name"], fields["path"], executable
 
+
+def _wrong_entry(entry: str, why: str) -> ConfigurationError:
+    return ConfigurationError(f"option {CACHED_FILES.key}: in {entry.strip()!r}: {why}")
 
 
 AUTO_GENERATED_UIDS = option("pipeline.auto-generate-uids", bool, True, "Whether an operator without a uid gets one. If not, it is refused.")
