@@ -9,19 +9,19 @@ import pytest
 
 from tests.findings.known import KNOWN
 
-_names_of: dict[str, list[str]] = {}
 _outcomes: dict[str, list[bool]] = {name: [] for name in KNOWN}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        _names_of[item.nodeid] = [name for mark in item.iter_markers("finding") for name in mark.args]
+        item.user_properties += [("finding", name) for mark in item.iter_markers("finding") for name in mark.args]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.failed:
-        for name in _names_of[report.nodeid]:
-            _outcomes[name].append(report.passed)
+        for kind, name in report.user_properties:  # they come with the report from worker processes, too
+            if kind == "finding":
+                _outcomes[str(name)].append(report.passed)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -91,9 +91,10 @@ def test_a_task_executor_that_is_not_there_is_not_found(rest: Rest, below: str) 
 @pytest.mark.parametrize("path", ["task manager", "/jobmanager"])
 def test_a_thread_dump_shows_where_each_thread_is(rest: Rest, task_manager: str, path: str) -> None:
     threads = rest.get(f"{task_manager if path == 'task manager' else path}/thread-dump")["threadInfos"]
-    [loop] = [thread for thread in threads if thread["threadName"].startswith("slots of")]
-    assert "in hold" in loop["stringifiedThreadInfo"]
-    assert "GO.wait(60)" in loop["stringifiedThreadInfo"]
+    [told] = [thread["stringifiedThreadInfo"] for thread in threads if "in hold" in thread["stringifiedThreadInfo"]]
+    assert told.startswith('"Source: Sequence Source -> Map (1/1)#0"')  # a task that waits has a thread of its own
+    assert "GO.wait(60)" in told
+    assert any(thread["threadName"].startswith("slots of") for thread in threads)
 
 
 # -- the JobManager ------------------------------------------------------------------------------------------------------------------
