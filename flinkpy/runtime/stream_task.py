@@ -302,6 +302,20 @@ class StreamTask:
         self.resume()
         self.phases.append(Phase.FINISH)
         self.checkpoints.hold_back()
+        self.timers.fire_due()  # their mail may come behind the end
+        self.processor.default_action = self._end_event_time
+        self._end_event_time()
+
+    def _end_event_time(self) -> None:
+        """The default action until what the timers began is done: the last watermark comes behind it."""
+        chain = self._alive
+        if chain.may_pause and not chain.available:
+            self._suspend(Waiting.OUTPUT)
+            return
+        if chain.parked_work.pending():
+            chain.parked_work.go_on()
+            chain.flush()
+            return
         self.input.end_event_time()
         self.processor.default_action = self._finish
         self._finish()

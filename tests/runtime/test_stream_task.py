@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -355,3 +356,15 @@ def test_mail_goes_before_input_and_is_refused_after_the_end(harness: TaskHarnes
     harness.task.run_in_task(lambda: order.append("late"))
     assert harness.task.abort() == []
     assert len(order) == 1
+
+
+@pytest.mark.finding("first-use 12")
+def test_timers_that_are_due_at_the_end_of_the_input_fire_before_it_and_later_ones_do_not(harness: TaskHarness) -> None:
+    fired: list[tuple[str, list[Any]]] = []
+    for seconds, name in ((3600, "late"), (0, "due")):
+        harness.task.timers.call_later(seconds, partial(lambda name: fired.append((name, harness.out)), name))
+    for channel in (0, 1):
+        harness.gates[0].put(channel, EndOfData(drain=True))
+    harness.settle()
+    assert fired == [("due", [])]
+    assert harness.out == [EndOfData(drain=True), EndOfPartition()]

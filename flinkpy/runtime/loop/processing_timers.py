@@ -13,11 +13,12 @@ Action = Callable[[], None]
 class TaskTimer:
     """One call to come."""
 
-    __slots__ = ("_action", "_owner", "handle")
+    __slots__ = ("_action", "_owner", "due_s", "handle")
 
-    def __init__(self, owner: TaskTimers, action: Action) -> None:
+    def __init__(self, owner: TaskTimers, due_s: float, action: Action) -> None:
         self._owner = owner
         self._action: Action | None = action
+        self.due_s = due_s  # of the monotonic clock
         self.handle: ReactorTimer | None = None
 
     def cancel(self) -> None:
@@ -28,6 +29,12 @@ class TaskTimer:
 
     def due(self) -> None:
         self._owner.post(self._fire)
+
+    def fire_at_once(self) -> None:
+        """Without waiting for the mail, which does nothing when it comes."""
+        if self.handle is not None:
+            self.handle.cancel()
+        self._fire()
 
     def _fire(self) -> None:
         self._owner.forget(self)
@@ -42,7 +49,7 @@ class TaskTimers:
     def __init__(self, reactor: Reactor, post: Callable[[Action], object]) -> None:
         self._reactor, self.post = reactor, post
         self._clock: Clock = reactor.clock
-        self._pending: set[TaskTimer] = set()
+        self._pending: dict[TaskTimer, None] = {}  # in the order they were set
         self._quiesced = False
 
     def now_ms(self) -> int:
@@ -50,14 +57,20 @@ class TaskTimers:
 
     def call_later(self, delay_s: float, action: Action) -> TaskTimer:
         """Calls the action in so many seconds; never, once quiesced."""
-        timer = TaskTimer(self, action)
+        timer = TaskTimer(self, self._clock.monotonic() + max(0.0, delay_s), action)
         if not self._quiesced:
-            self._pending.add(timer)
+            self._pending[timer] = None
             timer.handle = self._reactor.call_later(delay_s, timer.due)
         return timer
 
     def forget(self, timer: TaskTimer) -> None:
-        self._pending.discard(timer)
+        self._pending.pop(timer, None)
+
+    def fire_due(self) -> None:
+        """Fires those that are due now, in the order of their moments. What they set anew has to wait."""
+        now_s = self._clock.monotonic()
+        for timer in sorted((each for each in self._pending if each.due_s <= now_s), key=lambda each: each.due_s):
+            timer.fire_at_once()
 
     def quiesce(self) -> None:
         """Cancels all timers and takes no new ones."""
