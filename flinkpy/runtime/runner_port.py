@@ -84,8 +84,8 @@ class TaskRunner(Protocol):
         ...
 
     def read_functions(self, then: Callable[[], object]) -> None:
-        """Has the metrics of functions read in the tasks' threads, when they come to it; ``then`` is called when those of the tasks that share
-        a thread were read, and those of others that wait are as they were last read. From any thread."""
+        """Has the metrics of functions read in the tasks' threads, when they come to it; ``then`` is called when those of all tasks were read.
+        That may take as long as a function does not return. From any thread."""
         ...
 
     def statistics(self) -> RunnerStatistics: ...

@@ -4,6 +4,7 @@ the slot loop's or one of its own (``flinkpy.runtime.loop.task_home``)."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
@@ -29,6 +30,7 @@ from flinkpy.runtime.machine import Machine
 from flinkpy.runtime.output.task_output import TaskOutput
 from flinkpy.runtime.runner_port import RunnerStatistics, TaskReporter
 from flinkpy.runtime.task import Task
+from flinkpy.runtime.task_measures import TaskMeasures
 from flinkpy.state.checkpoints.local_backup import LocalBackups
 
 LOG = engine_logger(__name__)
@@ -218,22 +220,21 @@ class SlotTaskRunner:
         return ProcessReading(values, tuple(task.measures.read() for task in tasks if task.measures is not None))
 
     def read_functions(self, then: Callable[[], object]) -> None:
-        for task in list(self._tasks.values()):
-            if task.measures is not None:
-                task.measures.send_mail()
+        asked = [(task, task.measures) for task in list(self._tasks.values()) if task.measures is not None]
+        told = itertools.count(1)
 
-        def read_in(tasks: Iterable[Task]) -> None:
-            for task in tasks:
-                if task.measures is not None:
-                    task.measures.read_in_task()
+        def read(measures: TaskMeasures) -> None:
+            try:
+                measures.read_in_task()
+            finally:
+                if next(told) == len(asked):
+                    then()
 
-        def carry_out() -> None:
-            read_in(self._sharing())
+        for task, measures in asked:
+            measures.send_mail()
+            task.home.run(partial(read, measures))
+        if not asked:
             then()
-
-        for task in self._tasks_with_threads():
-            task.home.run(partial(read_in, (task,)))
-        self._loop.call_soon_threadsafe(carry_out)
 
     def statistics(self) -> RunnerStatistics:
         shuffle = self._shuffle.statistics()
