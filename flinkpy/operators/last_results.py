@@ -29,9 +29,10 @@ class LastResultsOperator(WrappingOperator, OneInputOperator):
         self._rest: Iterator[None] | None = None
         self.wrapped.do = self.do
         self.wrapped.setup(context, self._held)
+        self._take = getattr(bare(self.wrapped), "take_batch", self.wrapped.process_batch)
 
     def process_batch(self, batch: Batch) -> Work | None:
-        work: Work | None = self.wrapped.process_batch(batch)
+        work: Work | None = self._take(batch)
         return work
 
     def finish(self) -> None:

@@ -142,6 +142,14 @@ def test_a_table_of_a_stream_that_does_not_end_is_refused() -> None:
     assert len(endless().limit(3).to_arrow()) == 3
 
 
+@pytest.mark.parametrize("mode", [STREAMING, BATCH])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_sum_that_leaves_64_bits_on_its_way_is_no_error_in_a_table(mode: RuntimeExecutionMode, parallelism: int) -> None:
+    far = environment(mode, parallelism).from_arrow(pd.DataFrame({"g": ["a"] * 3, "n": [2**63 - 1, 1, -5]}), batch_rows=1).key_by("g")
+    for running in (far.sum("n"), far.aggregate(col("n").sum.alias("n"))):
+        assert found(running) == [("a", 2**63 - 5)]
+
+
 @pytest.mark.finding("newcomers 1")
 @pytest.mark.parametrize("form", ["rows", "columns"])
 def test_a_restart_from_a_checkpoint_changes_nothing_in_a_table(form: str, tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from flinkpy.core.clock import Turns
-from flinkpy.core.elements import MIN_TIMESTAMP, ColumnBatch
+from flinkpy.core.elements import MIN_TIMESTAMP, Batch, ColumnBatch
 from flinkpy.core.keys import int64_hashes
 from flinkpy.network.partitioning.column_hashes import key_hashes
 from flinkpy.operators.base import BatchForm
 from flinkpy.operators.columnar.accumulators import KeyedAccumulators
-from flinkpy.operators.columnar.column_operators import ColumnOperator, explained, one_batch
+from flinkpy.operators.columnar.column_operators import ColumnOperator, columns, explained, one_batch
 from flinkpy.operators.columnar.key_index import FirstRecords, Grown, KeyIndex, check_keys
 from flinkpy.operators.keyed_state import KeyedStateOperator
 
@@ -145,6 +145,13 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         if self._waiting_records > max(_WAITING, 2 * len(self._index)):
             self._accumulate()
 
+    def take_batch(self, batch: Batch) -> None:
+        """Takes a batch for ``last_results`` of a stream. No running result is computed, so none can be an error."""
+        batch = columns(batch)
+        with explained(batch.data, self.context):
+            self.prepare_for(batch.data.schema)
+            self.take(ColumnBatch(batch.data))
+
     def last_rows(self) -> ColumnBatch | None:
         """The final aggregate of each key, in the order in which the keys first came; None if there was no record."""
         keys = len(self._index)
@@ -206,6 +213,7 @@ class KeyedColumnsOperator(KeyedStateOperator, ColumnOperator):
         keys = len(self._index)
         if not keys:
             return lambda turns: {}
+        self._accumulate()
         firsts, schema, max_parallelism = self._firsts.freeze(), self._schema, self.context.task.max_parallelism
         accumulators = [each.freeze(keys) for each in self._accumulators]
 
