@@ -34,7 +34,7 @@ def feed(text: str, folder: Path, *options: str, code: int = 0) -> tuple[str, st
 
 
 def test_the_common_names_are_there(tmp_path: Path) -> None:
-    out, _ = feed("env.from_collection([1, 2]).map(lambda n: n + 1, Types.INT()).take(2)\nenv.get_parallelism()\n"
+    out, _ = feed("sorted(env.from_collection([1, 2]).map(lambda n: n + 1, Types.INT()).take(2))\nenv.get_parallelism()\n"
                   "Row(1), col('x'), TumblingEventTimeWindows.of(Time.seconds(1)) and Duration\n", tmp_path, "-p", "3", "-t", "embedded")
     taken, parallelism, names = out.splitlines()
     assert taken == "[2, 3]"

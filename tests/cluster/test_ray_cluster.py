@@ -310,6 +310,8 @@ env.execute()
 
 @pytest.mark.finding("newcomers 4")
 def test_functions_in_two_slots_of_one_worker_wait_at_the_same_time(ray: RayCluster, tmp_path: Path) -> None:
-    outcome = ray.flinkpy("run", "-t", "ray", "-D", "taskmanager.numberOfTaskSlots=2", ray.job(MEETS, "meets.py"), str(tmp_path))
+    options = ("-t", "ray", "-D", "cluster.id=meets", "-D", "taskmanager.numberOfTaskSlots=2")  # no worker of another session has two
+    outcome = ray.flinkpy("run", *options, ray.job(MEETS, "meets.py"), str(tmp_path))
     assert outcome.code == 0, outcome.err
+    assert ray.flinkpy("session", "stop", "meets").code == 0
     assert len({each.name.partition("-")[0] for each in tmp_path.iterdir()}) == 1
