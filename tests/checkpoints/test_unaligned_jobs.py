@@ -122,6 +122,7 @@ def by_the_state_processor(source: str, target: str) -> None:
     SavepointWriter.from_existing_savepoint(source).write(target)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("threshold", [0, 20 << 10])
 @pytest.mark.parametrize("copy", [by_converting, by_the_state_processor])
 def test_a_copy_of_an_unaligned_checkpoint_has_the_records_in_flight(copy: Callable[[str, str], None], threshold: int, tmp_path: Path) -> None:

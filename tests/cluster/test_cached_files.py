@@ -136,6 +136,7 @@ with env.from_collection(list(range(300))).rebalance().map(Reading()).execute_an
 """
 
 
+@pytest.mark.wide
 @pytest.mark.finding("bugs 8")
 @pytest.mark.finding("faults 14")
 @pytest.mark.ray

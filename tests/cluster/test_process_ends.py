@@ -102,6 +102,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_slots_back_and_its_job_goes_on_
     job.cancel()
 
 
+@pytest.mark.wide
 @pytest.mark.finding("faults 1")
 def test_a_job_manager_without_a_successor_that_is_told_to_stop_cancels_its_jobs_and_says_why(options: dict[str, Any], tmp_path: Path) -> None:
     job = running(options)
@@ -117,6 +118,7 @@ def test_a_job_manager_without_a_successor_that_is_told_to_stop_cancels_its_jobs
     assert left == []
 
 
+@pytest.mark.wide
 @pytest.mark.finding("gaps G12")
 def test_an_error_of_the_engine_in_the_job_manager_is_told_to_clients_with_its_place(options: dict[str, Any]) -> None:
     job = running(options)

@@ -120,6 +120,7 @@ def test_no_archive_leaves_the_working_directory(fake: FakeRay, tmp_path: Path) 
         environment(archives=str(tmp_path / "model.tar"))
 
 
+@pytest.mark.wide
 def test_a_session_is_not_started_with_the_environment_of_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be that of every program's workers."""
     monkeypatch.setattr(ray_cluster, "connect_ray", lambda configuration, start: None)

@@ -204,6 +204,7 @@ def test_ctrl_c_at_its_end_cancels_what_it_did_not_wait_for(ray: RayCluster, eye
     nothing_but(eyes, before)
 
 
+@pytest.mark.wide
 def test_a_job_in_a_session_that_its_program_did_not_wait_for_runs_on_and_is_told(ray: RayCluster, eyes: Eyes, tmp_path: Path) -> None:
     before, started = eyes.look(), tmp_path / "started"
     text = ENDLESS.replace("env.execute(sys.argv[2])", "env.execute_async(sys.argv[2])")

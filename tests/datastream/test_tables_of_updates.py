@@ -164,6 +164,7 @@ def test_a_restart_from_a_checkpoint_changes_nothing_in_a_table(form: str, tmp_p
     assert source.has_failed
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.finding("newcomers 1")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")

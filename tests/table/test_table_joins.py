@@ -140,6 +140,7 @@ def test_a_small_table_travels_with_a_job_on_ray(rows: int) -> None:
     assert code.loads(sent, taken).load().equals(table)
 
 
+@pytest.mark.wide
 @pytest.mark.ray
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray", "ignore::UserWarning:ray", "ignore:`use_:DeprecationWarning")
 def test_a_large_table_lies_in_rays_store(on_ray: None) -> None:
