@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def test_search_finds_every_public_name() -> None:
 
 
 def test_search_finds_every_option() -> None:
-    text = next(entry["text"] for entry in index() if entry["location"] == "reference/options/")
+    text = unescape(next(entry["text"] for entry in index() if entry["location"] == "reference/options/"))
     assert [option.key for option in SCHEMA if option.key not in text] == []
 
 
