@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -136,3 +137,18 @@ def on_ray(ray: RayCluster) -> Iterator[None]:
 # Begun by a shell in the background, pytest ignores Ctrl-C, and so would every process the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _no_ray_by_accident(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Ray starts a cluster by itself where some of its functions are called. Programs of later tests would then run there."""
+    may_use_ray = any(request.node.get_closest_marker(name) is not None for name in ("ray", "spark"))
+    was_there = may_use_ray or _is_on_ray()
+    yield
+    if not was_there and _is_on_ray():
+        sys.modules["ray"].shutdown()
+        pytest.fail("the test has started Ray in its own process: mark it with ray, and use the fixture on_ray")
+
+
+def _is_on_ray() -> bool:
+    return bool(getattr(sys.modules.get("ray"), "is_initialized", lambda: False)())

@@ -120,11 +120,11 @@ def test_no_archive_leaves_the_working_directory(fake: FakeRay, tmp_path: Path) 
         environment(archives=str(tmp_path / "model.tar"))
 
 
-@pytest.mark.wide
 def test_a_session_is_not_started_with_the_environment_of_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be that of every program's workers."""
     monkeypatch.setattr(ray_cluster, "connect_ray", lambda configuration, start: None)
     monkeypatch.setattr(ray_cluster, "find_host", lambda process: None)
+    monkeypatch.setattr(ray_cluster, "living_hosts", list)
     monkeypatch.setattr(ray_cluster, "_ray_job", lambda: "01000000")
     monkeypatch.setattr(ray_cluster, "program_environment", lambda: {"working_dir": "gcs://job.zip"})
     with pytest.raises(ConfigurationError, match="without --working-dir"):
