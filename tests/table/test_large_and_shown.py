@@ -32,6 +32,8 @@ def test_arithmetic_with_whole_numbers_beyond_63_bits_says_which_column_to_cast(
 
 def test_their_sum_says_so_too() -> None:
     with pytest.raises(FlinkpyError, match=ADVICE):
+        list(embedded_environment().from_arrow(LARGE).key_by("k").sum("u").execute_and_collect())
+    with pytest.raises(FlinkpyError, match=ADVICE.replace("column 'u'", "a column")):  # a table's are added up over several batches
         embedded_environment().from_arrow(LARGE).key_by("k").sum("u").to_arrow()
     exact = embedded_environment().from_arrow(LARGE).select(col("k"), col("u").cast(Types.BIG_INT()).alias("u")).key_by("k").sum("u")
     assert exact.to_arrow()["u"].to_pylist()[-1] == 2**63 + 1
