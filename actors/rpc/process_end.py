@@ -58,7 +58,7 @@ class ProcessEnd:
             threading.Thread(target=self._end, args=(reason,), name="end of the process", daemon=True).start()
 
     def _end(self, reason: ProcessEndedError) -> None:
-        log.warning("%s; this process ends", reason)
+        log.log(logging.WARNING if reason.is_bug else logging.INFO, "%s; this process ends", reason)
         deadline = threading.Timer(END_WITHIN_S, os._exit, (EXIT_CODE,))
         deadline.daemon = True
         deadline.start()
