@@ -140,7 +140,7 @@ def see_the_process(found: Visit, job: str) -> None:
     found.go("/taskmanagers")
     row = found.page.get_by_role("table", name="TaskExecutors").get_by_role("row").nth(1)
     row.locator("[data-title=CPU]").get_by_text(re.compile(r"\d+ % of \d+")).wait_for()
-    row.locator("[data-title='Memory used']").get_by_text(re.compile(r"\d MB of ")).wait_for()
+    row.locator("[data-title='Memory used']").get_by_text(re.compile(r"\d [MG]B of ")).wait_for()
     assert int(row.locator("[data-title=Process]").inner_text()) > 1
     assert row.locator("[data-title=Host]").inner_text() != DASH
     row.locator("[data-title=Jobs]").get_by_text("held").click()
