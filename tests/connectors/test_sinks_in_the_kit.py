@@ -228,7 +228,7 @@ class LineServer:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.lines: list[int] = []
-        self.paused = self.broken = False
+        self.paused = self.broken = self.closed = False
         self.connections: list[socket.socket] = []
         self._listening = socket.create_server(("localhost", 0))
         self.port = self._listening.getsockname()[1]
@@ -240,9 +240,10 @@ class LineServer:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
-            self.connections.append(connection)
-            if self.broken:
-                connection.close()
+            with self.changed:
+                if self.broken or self.closed:
+                    connection.close()
+                self.connections.append(connection)
             threading.Thread(target=self._read, args=(connection,), name="outside", daemon=True).start()
 
     def _read(self, connection: socket.socket) -> None:
@@ -270,6 +271,8 @@ class LineServer:
 
     def close(self) -> None:
         self.change()
+        with self.changed:
+            self.closed = True
         try:
             self._listening.shutdown(socket.SHUT_RDWR)
         except OSError:
